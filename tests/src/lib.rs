@@ -1,0 +1,1 @@
+//! Integration suites of urxe.
