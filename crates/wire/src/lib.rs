@@ -1,1 +1,36 @@
-//! (being built)
+//! RoCEv2 on the wire: bytes ↔ headers.
+//!
+//! Every header has two forms, after smoltcp's habit: a **view** (a zerocopy struct laid over the
+//! bytes, whose accessors give single fields) and a **Repr** (a plain value that holds the whole
+//! header). `parse` and `emit` are exact: what parses emits the same bytes, reserved bits included.
+//!
+//! Nothing here allocates, does I/O or panics on any input; the crate builds without `std`.
+#![cfg_attr(not(feature = "std"), no_std)]
+#![forbid(unsafe_code)]
+
+mod codes;
+mod error;
+mod ext;
+mod header;
+mod opcode;
+mod psn;
+
+pub mod bth;
+
+pub use bth::Bth;
+pub use codes::{AckTimeout, Credit, Mtu, PKey, QKey, Qpn, RnrTimer};
+pub use error::{Error, Result, Wanted};
+pub use ext::{
+    Aeth, AtomicAckEth, AtomicEth, CnpPad, Deth, Feth, FlushLevel, FlushScope, Ieth, ImmDt,
+    NakCode, RdEth, Reth, Syndrome, XrcEth, view,
+};
+pub use header::{Header, Repr};
+pub use opcode::{Direction, ExtHeaders, Opcode, OpcodeInfo, Operation, Position, Transport};
+pub use psn::Psn;
+
+/// The UDP destination port of RoCEv2 (IANA `roce`, IBA annex A17).
+pub const ROCE_UDP_PORT: u16 = 4791;
+/// Length of the ICRC that ends every RoCEv2 packet, bytes.
+pub const ICRC_LEN: usize = 4;
+/// The longest message a work request may carry, bytes (IBA C9-94).
+pub const MAX_MESSAGE: u32 = 1 << 31;
