@@ -14,6 +14,7 @@ mod ext;
 mod header;
 mod opcode;
 mod psn;
+mod roce;
 
 pub mod bth;
 
@@ -27,6 +28,7 @@ pub use ext::{
 pub use header::{Header, Repr};
 pub use opcode::{Direction, ExtHeaders, Opcode, OpcodeInfo, Operation, Position, Transport};
 pub use psn::Psn;
+pub use roce::{Ext, MAX_HEADER_LEN, Roce, emit_headers, pad_for};
 
 /// The UDP destination port of RoCEv2 (IANA `roce`, IBA annex A17).
 pub const ROCE_UDP_PORT: u16 = 4791;
