@@ -1,1 +1,2 @@
 //! Integration suites of urxe.
+#![forbid(unsafe_code)]

@@ -1,3 +1,4 @@
 //! The `urxe` command.
+#![forbid(unsafe_code)]
 
 fn main() {}

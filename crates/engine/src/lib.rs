@@ -1,6 +1,2 @@
-//! The NIC as pure state machines (being built).
+//! (being built)
 #![forbid(unsafe_code)]
-
-mod time;
-
-pub use time::{Deadline, Time, TimerKind};

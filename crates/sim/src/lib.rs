@@ -1,1 +1,2 @@
 //! (being built)
+#![forbid(unsafe_code)]

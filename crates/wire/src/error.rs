@@ -5,7 +5,8 @@ use core::fmt;
 /// A `Result` whose error says which header, which field, what was got and what was wanted.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// Why bytes are not a packet. Ends as a counted, named drop in the engine and as a line in `dissect`.
+/// Why bytes are not a packet. Ends as a counted, named drop in the engine and as a line in
+/// `dissect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{header} {field}: got {got}, wanted {wanted}")]
 pub struct Error {
