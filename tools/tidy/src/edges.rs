@@ -15,14 +15,12 @@ const PAGE: &str = "docs/architecture.md";
 /// What one crate may depend on.
 struct Room {
     name: &'static str,
-    /// For `[dependencies]`, `[build-dependencies]` and `[dev-dependencies]`.
+    /// For every kind of dependency: what tests or benches across crates goes to `urxe-tests`.
     may_use: &'static [&'static str],
-    /// For `[dev-dependencies]` and benches alone.
-    may_test_with: &'static [&'static str],
 }
 
 const fn room(name: &'static str, may_use: &'static [&'static str]) -> Room {
-    Room { name, may_use, may_test_with: &[] }
+    Room { name, may_use }
 }
 
 /// Stands for "any crate of the workspace".
@@ -109,7 +107,7 @@ impl Manifest {
                 let Some(wanted) = table.get(kind).and_then(Value::as_table) else { continue };
                 for (key, value) in wanted {
                     let package = value.get("package").and_then(Value::as_str).unwrap_or(key);
-                    if members.contains(&package) && !room.allows(kind, package) {
+                    if members.contains(&package) && !room.allows(package) {
                         findings.push(self.forbidden_edge(room, kind, key, package));
                     }
                 }
@@ -142,9 +140,8 @@ impl Manifest {
 }
 
 impl Room {
-    fn allows(&self, kind: &str, package: &str) -> bool {
-        let in_tests = kind == "dev-dependencies" && self.may_test_with.contains(&package);
-        self.may_use == [ANY] || self.may_use.contains(&package) || in_tests
+    fn allows(&self, package: &str) -> bool {
+        self.may_use == [ANY] || self.may_use.contains(&package)
     }
 
     /// The row's last cell on the page.
