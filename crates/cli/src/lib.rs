@@ -1,0 +1,4 @@
+//! The `urxe` command's parts.
+#![forbid(unsafe_code)]
+
+pub mod capture;
