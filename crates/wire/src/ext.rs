@@ -1,9 +1,6 @@
 //! The extension headers between BTH and payload (IBA 9.3; FETH: Linux drivers/infiniband/sw/rxe).
 
-use crate::{Credit, Error, Psn, QKey, Qpn, Repr, Result, RnrTimer, Wanted};
-
-/// The layouts of the extension headers over their bytes.
-pub mod view;
+use crate::{Credit, Error, Psn, QKey, Qpn, Repr, Result, RnrTimer, Wanted, view};
 
 /// RETH: the remote range of an RDMA operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

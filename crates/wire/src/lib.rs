@@ -12,23 +12,32 @@ mod codes;
 mod error;
 mod ext;
 mod header;
+mod ib;
+mod ip;
+mod link;
 mod opcode;
 mod psn;
 mod roce;
+mod udp;
 
 pub mod bth;
+pub mod view;
 
 pub use bth::Bth;
 pub use codes::{AckTimeout, Credit, Mtu, PKey, QKey, Qpn, RnrTimer};
 pub use error::{Error, Result, Wanted};
 pub use ext::{
     Aeth, AtomicAckEth, AtomicEth, CnpPad, Deth, Feth, FlushLevel, FlushScope, Ieth, ImmDt,
-    NakCode, RdEth, Reth, Syndrome, XrcEth, view,
+    NakCode, RdEth, Reth, Syndrome, XrcEth,
 };
 pub use header::{Header, Repr};
+pub use ib::{Grh, Lrh, NextHeader, VCRC_LEN, ud_header_v4, ud_header_v6, vcrc};
+pub use ip::{Ipv4, Ipv6, protocol};
+pub use link::{Ethernet, Mac, Sll, Sll2, Vlan, ethertype};
 pub use opcode::{Direction, ExtHeaders, Opcode, OpcodeInfo, Operation, Position, Transport};
 pub use psn::Psn;
 pub use roce::{Ext, MAX_HEADER_LEN, Roce, emit_headers, pad_for};
+pub use udp::{Checksum, Udp, flow_label, source_port};
 
 /// The UDP destination port of RoCEv2 (IANA `roce`, IBA annex A17).
 pub const ROCE_UDP_PORT: u16 = 4791;
