@@ -6,7 +6,7 @@ use zerocopy::IntoBytes;
 use crate::{Error, Header, Ipv4, Ipv6, Repr, Result, Wanted, ip, view};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Length of the VCRC that ends every packet of a native link, bytes.
 pub const VCRC_LEN: usize = 2;

@@ -13,6 +13,7 @@ mod error;
 mod ext;
 mod header;
 mod ib;
+mod icrc;
 mod ip;
 mod link;
 mod opcode;
@@ -32,6 +33,7 @@ pub use ext::{
 };
 pub use header::{Header, Repr};
 pub use ib::{Grh, Lrh, NextHeader, VCRC_LEN, ud_header_v4, ud_header_v6, vcrc};
+pub use icrc::{Icrc, IcrcPrefix, Verdict, id_difference};
 pub use ip::{Ipv4, Ipv6, protocol};
 pub use link::{Ethernet, Mac, Sll, Sll2, Vlan, ethertype};
 pub use opcode::{Direction, ExtHeaders, Opcode, OpcodeInfo, Operation, Position, Transport};
