@@ -1,2 +1,9 @@
-//! (being built)
+//! The NIC as pure state machines (being built).
 #![forbid(unsafe_code)]
+
+pub mod attr;
+
+mod time;
+
+pub use attr::{AhAttr, AttrError, AttrMask, QpAttr, QpCaps, QpKind, QpState};
+pub use time::{Deadline, Time, TimerKind};
