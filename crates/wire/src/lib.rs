@@ -11,31 +11,40 @@
 mod codes;
 mod error;
 mod ext;
+mod field;
+mod gid;
 mod header;
 mod ib;
 mod icrc;
 mod ip;
+mod layout;
 mod link;
+mod mad;
 mod opcode;
 mod psn;
 mod roce;
 mod udp;
 
 pub mod bth;
+pub mod cm;
 pub mod view;
 
 pub use bth::Bth;
+pub use cm::CmMessage;
 pub use codes::{AckTimeout, Credit, Mtu, PKey, QKey, Qpn, RnrTimer};
 pub use error::{Error, Result, Wanted};
 pub use ext::{
     Aeth, AtomicAckEth, AtomicEth, CnpPad, Deth, Feth, FlushLevel, FlushScope, Ieth, ImmDt,
     NakCode, RdEth, Reth, Syndrome, XrcEth,
 };
+pub use field::{FieldValue, Fields};
+pub use gid::Gid;
 pub use header::{Header, Repr};
 pub use ib::{Grh, Lrh, NextHeader, VCRC_LEN, ud_header_v4, ud_header_v6, vcrc};
 pub use icrc::{Icrc, IcrcPrefix, Verdict, id_difference};
 pub use ip::{Ipv4, Ipv6, protocol};
 pub use link::{Ethernet, Mac, Sll, Sll2, Vlan, ethertype};
+pub use mad::{MAD_HEADER_LEN, MAD_LEN, MadHeader, MadHeaderView, ManagementClass, Method};
 pub use opcode::{Direction, ExtHeaders, Opcode, OpcodeInfo, Operation, Position, Transport};
 pub use psn::Psn;
 pub use roce::{Ext, MAX_HEADER_LEN, Roce, emit_headers, pad_for};

@@ -1,0 +1,36 @@
+use super::{FieldValue, Fields};
+
+struct Pair;
+
+impl Fields for Pair {
+    fn for_each_field(&self, f: &mut dyn FnMut(&'static str, FieldValue<'_>)) {
+        f("port", FieldValue::Number(4791));
+        f("on", FieldValue::Flag(true));
+    }
+}
+
+#[test]
+fn each_kind_of_value_is_written_on_one_line() {
+    let cases = [
+        (FieldValue::Number(7), "7"),
+        (FieldValue::Hex { value: 0x14, bits: 24 }, "0x000014"),
+        (FieldValue::Hex { value: 0xb3fa8, bits: 20 }, "0xb3fa8"),
+        (FieldValue::Flag(false), "no"),
+        (FieldValue::Coded { code: 28, meaning: "consumer defined" }, "28 (consumer defined)"),
+        (FieldValue::Shown(&"10.0.0.1"), "10.0.0.1"),
+        (FieldValue::Group(&Pair), "{ port: 4791, on: yes }"),
+    ];
+    for (value, text) in cases {
+        assert_eq!(value.to_string(), text);
+    }
+}
+
+#[test]
+fn a_long_tail_of_zero_bytes_is_counted() {
+    assert_eq!(FieldValue::Bytes(&[1, 0, 2, 0, 0]).to_string(), "0100020000");
+    assert_eq!(FieldValue::Bytes(&[0; 92]).to_string(), "92 zero bytes");
+    let mut data = [0; 20];
+    data[2] = 0xab;
+    assert_eq!(FieldValue::Bytes(&data).to_string(), "0000ab and 17 zero bytes");
+    assert_eq!(FieldValue::Bytes(&[]).to_string(), "");
+}
