@@ -80,7 +80,8 @@ macro_rules! messages {
                 match attribute {
                     $(CmAttribute::$name => Ok(Self::$name($name::parse(body)?.0)),)*
                     CmAttribute::Other(id) => {
-                        Err(Error::new("CM", "attribute id", id.into(), Wanted::Between(0x10, 0x1a)))
+                        let wanted = Wanted::Between(0x10, 0x1a);
+                        Err(Error::new("CM", "attribute id", id.into(), wanted))
                     }
                 }
             }

@@ -166,7 +166,10 @@ macro_rules! layout {
     (
         $(#[$doc:meta])*
         $name:ident, $view:ident, $text:literal, $len:literal;
-        $($(#[$field_doc:meta])* $field:ident: $ty:ty = ($byte:literal, $bit:literal, $bits:literal);)*
+        $(
+            $(#[$field_doc:meta])*
+            $field:ident: $ty:ty = ($byte:literal, $bit:literal, $bits:literal);
+        )*
     ) => {
         $(#[$doc])*
         ///
