@@ -56,3 +56,8 @@ pub const ROCE_UDP_PORT: u16 = 4791;
 pub const ICRC_LEN: usize = 4;
 /// The longest message a work request may carry, bytes (IBA C9-94).
 pub const MAX_MESSAGE: u32 = 1 << 31;
+
+/// Runs the examples of the guide as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/wire.md")]
+mod guide {}
