@@ -4,6 +4,8 @@
 //! of them. Every body of the right length is a message, whatever its fields hold, for a bad value
 //! is answered with a REJ rather than dropped; so the codes keep values they do not know.
 
+use core::ops::Range;
+
 use crate::{
     Error, FieldValue, Fields, MAD_HEADER_LEN, MAD_LEN, MadHeader, ManagementClass, Method, Repr,
     Result, Wanted, layout::codes,
@@ -221,15 +223,21 @@ impl CmMessage {
 impl Fields for CmMessage {
     /// The fields of the message; after a REQ or SIDR REQ of an IP service, its IP header as a
     /// group.
-    fn for_each_field(&self, f: &mut dyn FnMut(&'static str, FieldValue<'_>)) {
-        self.body().for_each_field(f);
+    fn for_each_field(&self, f: &mut dyn FnMut(&'static str, Range<usize>, FieldValue<'_>)) {
+        let mut data = 0;
+        self.body().for_each_field(&mut |name, bits, value| {
+            if name == "private_data" {
+                data = bits.start;
+            }
+            f(name, bits, value);
+        });
         let ip = match self {
             Self::Req(req) => req.ip_header().ok(),
             Self::SidrReq(req) => req.ip_header().ok(),
             _ => None,
         };
         if let Some((header, _)) = ip {
-            f("ip_header", FieldValue::Group(&header));
+            f("ip_header", data..data + IpHeader::LEN * 8, FieldValue::Group(&header));
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Headers that can list their fields by name, so that a dissector prints any of them the same way.
 
-use core::fmt;
+use core::{fmt, ops::Range};
 
 /// A header whose fields can be walked in wire order.
 pub trait Fields {
-    /// Calls `f` with the name and value of each field, reserved ones (`reserved…`) included.
-    fn for_each_field(&self, f: &mut dyn FnMut(&'static str, FieldValue<'_>));
+    /// Calls `f` with each field, reserved ones (`reserved…`) included: its name, the bits of the
+    /// header that it stands in (bit 0 is the highest of the first byte), and its value.
+    fn for_each_field(&self, f: &mut dyn FnMut(&'static str, Range<usize>, FieldValue<'_>));
 }
 
 /// The value of a field, in the way it is best read. `Display` writes it on one line.
@@ -70,7 +71,7 @@ fn write_bytes(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
 fn write_group(f: &mut fmt::Formatter<'_>, fields: &dyn Fields) -> fmt::Result {
     let mut result = f.write_str("{");
     let mut separator = " ";
-    fields.for_each_field(&mut |name, value| {
+    fields.for_each_field(&mut |name, _, value| {
         result = result.and_then(|()| write!(f, "{separator}{name}: {value}"));
         separator = ", ";
     });

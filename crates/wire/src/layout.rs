@@ -23,6 +23,11 @@ impl Span {
         self.first + self.bits
     }
 
+    /// The bits it stands in.
+    pub(crate) const fn range(self) -> core::ops::Range<usize> {
+        self.first..self.end()
+    }
+
     /// Whether `fields` cover `bytes` bytes without a hole or an overlap.
     pub(crate) const fn tile(fields: &[Self], bytes: usize) -> bool {
         let (mut bit, mut i) = (0, 0);
@@ -246,12 +251,15 @@ macro_rules! layout {
         }
 
         impl $crate::Fields for $name {
-            fn for_each_field(&self, f: &mut dyn FnMut(&'static str, $crate::FieldValue<'_>)) {
+            fn for_each_field(
+                &self,
+                f: &mut dyn FnMut(&'static str, core::ops::Range<usize>, $crate::FieldValue<'_>),
+            ) {
                 use $crate::layout::{Field, Span};
-                $(f(
-                    stringify!($field),
-                    Field::value(&self.$field, Span::at($byte, $bit, $bits)),
-                );)*
+                $({
+                    let span = Span::at($byte, $bit, $bits);
+                    f(stringify!($field), span.range(), Field::value(&self.$field, span));
+                })*
             }
         }
 

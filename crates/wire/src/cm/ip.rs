@@ -1,7 +1,10 @@
 //! The 36 bytes of IP addressing with which `rdma_cm` begins its private data (IBA annex A11.4;
 //! Linux drivers/infiniband/core/cma.c).
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    ops::Range,
+};
 
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned,
@@ -168,13 +171,23 @@ fn join_v4(pad: [u8; 12], address: Ipv4Addr) -> [u8; 16] {
 }
 
 impl Fields for IpHeader {
-    fn for_each_field(&self, f: &mut dyn FnMut(&'static str, FieldValue<'_>)) {
-        f("reserved", FieldValue::Number(self.reserved.into()));
-        f("source", FieldValue::Shown(&self.source()));
-        f("destination", FieldValue::Shown(&self.destination()));
-        if let IpAddresses::V4 { pads: [pad0, pad1], .. } = &self.addresses {
-            f("reserved_source", FieldValue::Bytes(pad0));
-            f("reserved_destination", FieldValue::Bytes(pad1));
+    fn for_each_field(&self, f: &mut dyn FnMut(&'static str, Range<usize>, FieldValue<'_>)) {
+        f("version", 0..8, FieldValue::Number(0));
+        let (source, destination) = (self.source().ip(), self.destination());
+        f("ip_version", 8..12, FieldValue::Number(if source.is_ipv4() { 4 } else { 6 }));
+        f("reserved", 12..16, FieldValue::Number(self.reserved.into()));
+        f("source_port", 16..32, FieldValue::Number(self.source_port.into()));
+        match &self.addresses {
+            IpAddresses::V4 { pads: [pad0, pad1], .. } => {
+                f("reserved_source", 32..128, FieldValue::Bytes(pad0));
+                f("source", 128..160, FieldValue::Shown(&source));
+                f("reserved_destination", 160..256, FieldValue::Bytes(pad1));
+                f("destination", 256..288, FieldValue::Shown(&destination));
+            }
+            IpAddresses::V6 { .. } => {
+                f("source", 32..160, FieldValue::Shown(&source));
+                f("destination", 160..288, FieldValue::Shown(&destination));
+            }
         }
     }
 }

@@ -1,11 +1,13 @@
+use core::ops::Range;
+
 use super::{FieldValue, Fields};
 
 struct Pair;
 
 impl Fields for Pair {
-    fn for_each_field(&self, f: &mut dyn FnMut(&'static str, FieldValue<'_>)) {
-        f("port", FieldValue::Number(4791));
-        f("on", FieldValue::Flag(true));
+    fn for_each_field(&self, f: &mut dyn FnMut(&'static str, Range<usize>, FieldValue<'_>)) {
+        f("port", 0..16, FieldValue::Number(4791));
+        f("on", 16..17, FieldValue::Flag(true));
     }
 }
 

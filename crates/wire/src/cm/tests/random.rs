@@ -48,7 +48,7 @@ proptest! {
         prop_assert_eq!(message.emit(&header, &mut out), Ok(MAD_LEN));
         prop_assert_eq!(out, mad);
         prop_assert_eq!(message.attribute().code(), u16::from(attribute));
-        message.for_each_field(&mut |name, value| {
+        message.for_each_field(&mut |name, _, value| {
             assert!(!name.is_empty());
             let _ = value.to_string();
         });
