@@ -51,6 +51,12 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The verdict on a packet all of which was seen.
+    #[must_use]
+    pub fn of(got: [u8; ICRC_LEN], computed: [u8; ICRC_LEN]) -> Self {
+        if got == computed { Self::Ok } else { Self::Bad { got, computed } }
+    }
+
     /// Whether the packet may be taken.
     #[must_use]
     pub const fn is_ok(self) -> bool {
@@ -197,8 +203,7 @@ impl IcrcPrefix {
         let Some((covered, &got)) = bytes.split_last_chunk() else {
             return Verdict::Bad { got: [0; ICRC_LEN], computed: self.compute(&[]) };
         };
-        let computed = self.compute(covered);
-        if got == computed { Verdict::Ok } else { Verdict::Bad { got, computed } }
+        Verdict::of(got, self.compute(covered))
     }
 
     /// Checks a packet whose BTH to ICRC are `bytes` and whose IPv4 identification the caller
@@ -206,12 +211,24 @@ impl IcrcPrefix {
     /// that would make the ICRC right is solved for. Without IPv4, as [`Self::verify`].
     #[must_use]
     pub fn verify_hidden_id(&self, bytes: &[u8]) -> Verdict {
-        let verdict = self.verify(bytes);
-        let (Verdict::Bad { got, computed }, Some(id_to_bth)) = (verdict, self.id_to_bth) else {
+        let Some((covered, &got)) = bytes.split_last_chunk() else {
+            return self.verify(bytes);
+        };
+        self.verdict_hidden_id(got, self.compute(covered), covered.len())
+    }
+
+    /// The verdict where this prefix' identification is a guess, with `covered` bytes from BTH to pad.
+    pub(crate) fn verdict_hidden_id(
+        &self,
+        got: [u8; ICRC_LEN],
+        computed: [u8; ICRC_LEN],
+        covered: usize,
+    ) -> Verdict {
+        let verdict = Verdict::of(got, computed);
+        let (Verdict::Bad { .. }, Some(id_to_bth)) = (verdict, self.id_to_bth) else {
             return verdict;
         };
-        let after = id_to_bth + bytes.len().saturating_sub(ICRC_LEN);
-        match id_difference(got, computed, after) {
+        match id_difference(got, computed, id_to_bth + covered) {
             Some(difference) => Verdict::OkSolvedId(self.id(id_to_bth) ^ difference),
             None => verdict,
         }

@@ -103,11 +103,14 @@ pub const MAX_HEADER_LEN: usize = {
     }
 };
 
+/// BTH and every extension header there is, bytes.
+const ALL_HEADERS_LEN: usize = Bth::LEN + ExtHeaders::all().byte_len();
+
 impl OpcodeInfo {
     /// Length of BTH and extension headers, bytes.
     #[must_use]
     pub const fn header_len(&self) -> usize {
-        size_of::<crate::bth::View>() + self.headers.byte_len()
+        Bth::LEN + self.headers.byte_len()
     }
 }
 
@@ -177,6 +180,15 @@ impl<'a> Roce<'a> {
     /// As [`emit_headers`].
     pub fn emit_headers(&self, out: &mut [u8]) -> Result<usize> {
         emit_headers(&self.bth, &self.ext, out)
+    }
+
+    /// BTH and extension headers as bytes, whether or not they fit the opcode, and their length.
+    pub(crate) fn header_bytes(&self) -> ([u8; ALL_HEADERS_LEN], usize) {
+        let mut bytes = [0; ALL_HEADERS_LEN];
+        // There is room for all headers at once, so that nothing can fail.
+        let bth = self.bth.emit(&mut bytes).unwrap_or_default();
+        let ext = self.ext.emit(&mut bytes[bth..]).unwrap_or_default();
+        (bytes, bth + ext)
     }
 
     /// Writes the packet, ICRC as it is, to the front of `out`; gives its length.
