@@ -1,2 +1,4 @@
 //! Integration suites of urxe.
 #![forbid(unsafe_code)]
+
+pub mod fuzz;

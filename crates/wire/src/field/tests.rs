@@ -35,4 +35,9 @@ fn a_long_tail_of_zero_bytes_is_counted() {
     data[2] = 0xab;
     assert_eq!(FieldValue::Bytes(&data).to_string(), "0000ab and 17 zero bytes");
     assert_eq!(FieldValue::Bytes(&[]).to_string(), "");
+
+    let bytes = [[1; 9], [0; 9]].concat();
+    assert_eq!(FieldValue::Bytes(&bytes[..17]).to_string().len(), 34, "eight are written");
+    let nine = FieldValue::Bytes(&bytes).to_string();
+    assert!(nine.ends_with("01 and 9 zero bytes"), "{nine}");
 }

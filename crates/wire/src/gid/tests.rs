@@ -10,4 +10,5 @@ fn a_gid_is_an_ip_address_and_ipv4_is_mapped() {
     let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 12];
     assert_eq!(Gid::from(v4), Gid(mapped));
     assert_eq!(Gid(mapped).to_string(), "::ffff:10.77.0.12");
+    assert_eq!(format!("{:?}", Gid(mapped)), "Gid(::ffff:10.77.0.12)");
 }

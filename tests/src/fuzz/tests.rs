@@ -1,0 +1,51 @@
+use std::{fs, path::Path};
+
+use urxe_wire::{CmMessage, cm::CmAttribute};
+
+/// The UDP payloads of a capture, without ICRC: pcap header 24, then per record 16, Ethernet 14,
+/// IPv4 20, UDP 8.
+fn packets(name: &str) -> Vec<Vec<u8>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("captures").join(name);
+    let pcap = fs::read(path).unwrap();
+    let mut found = vec![];
+    let mut rest = &pcap[24..];
+    while let Some((record, after)) = rest.split_at_checked(16) {
+        let len = u32::from_le_bytes(record[8..12].try_into().unwrap());
+        let (frame, after) = after.split_at(usize::try_from(len).unwrap());
+        found.push(frame[42..frame.len() - 4].to_vec());
+        rest = after;
+    }
+    found
+}
+
+#[test]
+fn mad_holds_for_every_captured_mad_and_each_byte_of_it_changed() {
+    let mut taken = vec![];
+    for packet in ["rping.pcap", "udaddy.pcap"].into_iter().flat_map(packets) {
+        // To QP1 as UD SEND only: BTH 12, DETH 8, then the MAD.
+        if packet[0] != 0x64 || packet[5..8] != [0, 0, 1] {
+            continue;
+        }
+        let mut mad = packet[20..].to_vec();
+        super::mad(&mad);
+        super::mad(&mad[..200]);
+        taken.push(CmMessage::parse(&mad).unwrap().1.attribute());
+        for at in 0..mad.len() {
+            for byte in [0, 0xff, mad[at] ^ 1, mad[at] ^ 0x80] {
+                let before = std::mem::replace(&mut mad[at], byte);
+                super::mad(&mad);
+                mad[at] = before;
+            }
+        }
+    }
+    let order = [
+        CmAttribute::Req,
+        CmAttribute::Rep,
+        CmAttribute::Rtu,
+        CmAttribute::Dreq,
+        CmAttribute::Drep,
+        CmAttribute::SidrReq,
+        CmAttribute::SidrRep,
+    ];
+    assert_eq!(taken, order);
+}
