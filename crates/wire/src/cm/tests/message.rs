@@ -161,7 +161,7 @@ fn all_fields_can_be_walked_by_name() {
 
     let mut groups = 0;
     req.for_each_field(&mut |_, _, value| {
-        groups += u32::from(matches!(value, FieldValue::Group(_)))
+        groups += u32::from(matches!(value, FieldValue::Group(_)));
     });
     assert_eq!(groups, 3);
 }
