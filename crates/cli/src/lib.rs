@@ -1,4 +1,10 @@
-//! The `urxe` command's parts.
+//! The `urxe` command's parts, so that tests and fuzz targets can call them.
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod cli;
+pub mod dissect;
+
+mod command;
+
+pub use command::run;

@@ -1,4 +1,9 @@
 //! The `urxe` command.
-#![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    urxe_cli::run(&urxe_cli::cli::Cli::parse())
+}

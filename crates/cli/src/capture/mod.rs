@@ -17,6 +17,7 @@ mod tests;
 
 use std::io::Read;
 
+pub(crate) use error::without_code;
 pub use error::{CaptureError, Problem};
 pub use time::Timestamp;
 

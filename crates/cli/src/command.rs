@@ -1,0 +1,95 @@
+//! From the command line to what is done, and to the exit status.
+
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
+use std::process::ExitCode;
+
+use anstream::{AutoStream, ColorChoice};
+
+use crate::capture::{Capture, without_code};
+use crate::cli::{Cli, Color, Command, DissectArgs};
+use crate::dissect::{self, Filter, Options, Palette, Stop, Summary};
+
+/// Something that was looked for was found: `--strict` and a broken packet.
+const FOUND: u8 = 1;
+/// Bad usage, as clap has it, or a file that cannot be read.
+const FAILED: u8 = 2;
+
+/// Does what the command line asks for.
+#[must_use]
+pub fn run(cli: &Cli) -> ExitCode {
+    match &cli.command {
+        Command::Dissect(args) => run_dissect(cli, args),
+    }
+}
+
+/// Whether to colour what goes to `stream`.
+fn coloured(color: Color, stream: &impl anstream::stream::RawStream) -> bool {
+    let choice = match color {
+        Color::Always => ColorChoice::Always,
+        Color::Never => ColorChoice::Never,
+        Color::Auto => AutoStream::choice(stream),
+    };
+    choice != ColorChoice::Never
+}
+
+fn palette(color: Color, stream: &impl anstream::stream::RawStream) -> Palette {
+    if coloured(color, stream) { Palette::COLOURED } else { Palette::PLAIN }
+}
+
+fn run_dissect(cli: &Cli, args: &DissectArgs) -> ExitCode {
+    let errors = palette(cli.color, &io::stderr());
+    let stdin = args.file.as_os_str() == "-";
+    let (name, input): (_, Box<dyn Read>) = if stdin {
+        ("standard input".to_owned(), Box::new(io::stdin().lock()))
+    } else {
+        match File::open(&args.file) {
+            Ok(file) => (args.file.display().to_string(), Box::new(file)),
+            Err(e) => {
+                let (file, why) = (args.file.display(), without_code(&e));
+                return fail(&errors, &format!("{file}: {why}; give a pcap or pcapng file"));
+            }
+        }
+    };
+    let stdout = io::stdout().lock();
+    let mut filter = Filter::default();
+    for part in &args.filter {
+        filter.add(part.clone());
+    }
+    let options = Options {
+        verbose: args.verbose,
+        hex: args.hex,
+        json: args.json,
+        time: args.time,
+        filter,
+        palette: palette(cli.color, &stdout),
+        live: stdin || stdout.is_terminal(),
+    };
+    let mut summary = Summary::default();
+    let stopped = Capture::new(&name, input).map_err(Stop::from).and_then(|mut capture| {
+        dissect::dissect(&mut capture, &options, &mut BufWriter::new(stdout), &mut summary)
+    });
+    match stopped {
+        Err(Stop::Write(e)) if e.kind() == ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+        Err(Stop::Write(e)) => {
+            return fail(&errors, &format!("cannot write: {}", without_code(&e)));
+        }
+        Err(Stop::Capture(e)) if summary.frames == 0 => return fail(&errors, &e.to_string()),
+        Err(Stop::Capture(e)) => {
+            tell(&summary.to_string());
+            return fail(&errors, &e.to_string());
+        }
+        Ok(()) => tell(&summary.to_string()),
+    }
+    if args.strict && !summary.is_clean() { ExitCode::from(FOUND) } else { ExitCode::SUCCESS }
+}
+
+/// Writes to the standard error; if that is closed, nobody is there to be told.
+fn tell(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+fn fail(palette: &Palette, what: &str) -> ExitCode {
+    tell(&format!("{} {what}", dissect::paint(palette.bad, "error:")));
+    ExitCode::from(FAILED)
+}
