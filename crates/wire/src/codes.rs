@@ -5,6 +5,9 @@ use core::time::Duration;
 
 use crate::{Error, Result, Wanted};
 
+#[cfg(test)]
+mod tests;
+
 /// A 24-bit queue pair number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Qpn(u32);

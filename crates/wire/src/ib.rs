@@ -3,7 +3,7 @@
 
 use zerocopy::IntoBytes;
 
-use crate::{Error, Header, Ipv4, Ipv6, Repr, Result, Wanted, ip, view};
+use crate::{Error, Gid, Header, Ipv4, Ipv6, Repr, Result, Wanted, ip, view};
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -108,9 +108,9 @@ pub struct Grh {
     /// Hop limit (not covered by the ICRC).
     pub hop_limit: u8,
     /// Source GID.
-    pub sgid: [u8; 16],
+    pub sgid: Gid,
     /// Destination GID.
-    pub dgid: [u8; 16],
+    pub dgid: Gid,
 }
 
 impl Repr for Grh {
@@ -124,8 +124,8 @@ impl Repr for Grh {
             payload_len: v.payload_len.get(),
             next_header: v.next_header,
             hop_limit: v.hop_limit,
-            sgid: v.sgid,
-            dgid: v.dgid,
+            sgid: Gid(v.sgid),
+            dgid: Gid(v.dgid),
         })
     }
 
@@ -135,8 +135,8 @@ impl Repr for Grh {
             payload_len: self.payload_len.into(),
             next_header: self.next_header,
             hop_limit: self.hop_limit,
-            sgid: self.sgid,
-            dgid: self.dgid,
+            sgid: self.sgid.0,
+            dgid: self.dgid.0,
         }
     }
 }

@@ -8,6 +8,9 @@ use crate::{
     Aeth, AtomicAckEth, AtomicEth, CnpPad, Deth, Feth, Ieth, ImmDt, RdEth, Repr, Reth, XrcEth,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// The transport of an opcode: its high three bits (IBA 9.2.1; Linux include/rdma/ib_pack.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -2,6 +2,9 @@
 
 use core::{cmp::Ordering, fmt};
 
+#[cfg(test)]
+mod tests;
+
 /// A 24-bit packet sequence number. Arithmetic wraps at 2^24; order is serial (IBA 9.7.2):
 /// `a` is before `b` if the signed 24-bit difference `a − b` is negative.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -65,7 +65,7 @@ fn grh_shares_its_layout_with_ipv6() {
     let (grh, _) = Grh::parse(&bytes).unwrap();
     let (ip, _) = Ipv6::parse(&bytes).unwrap();
     assert_eq!((grh.traffic_class, grh.flow_label), (0xf0, 0x1_0203));
-    assert_eq!((grh.sgid, grh.dgid), (ip.src.octets(), ip.dst.octets()));
+    assert_eq!((grh.sgid.0, grh.dgid.0), (ip.src.octets(), ip.dst.octets()));
     let mut out = [0; 40];
     grh.emit(&mut out).unwrap();
     assert_eq!(out, bytes);
