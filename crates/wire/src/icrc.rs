@@ -217,7 +217,7 @@ impl IcrcPrefix {
         self.verdict_hidden_id(got, self.compute(covered), covered.len())
     }
 
-    /// The verdict where this prefix' identification is a guess, with `covered` bytes from BTH to pad.
+    /// The verdict where the identification here is a guess; BTH to pad are `covered` bytes.
     pub(crate) fn verdict_hidden_id(
         &self,
         got: [u8; ICRC_LEN],

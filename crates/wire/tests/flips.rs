@@ -1,4 +1,5 @@
-//! Every single flipped bit of a packet is caught by its ICRC, but for the fields that it leaves out.
+//! Every flipped bit of a packet is caught by its ICRC, but for the fields that it leaves out.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs::File;
 
@@ -118,8 +119,8 @@ fn with_the_id_hidden_only_the_ip_header_hides_flips() {
 
 #[test]
 fn a_native_packet_s_icrc_covers_every_bit_but_the_free_ones() {
-    // The packet of a capture moved to a native link: LRH, GRH, BTH. The free fields are VL, traffic
-    // class, flow label, hop limit and BTH byte 4 (IBA 7.8.1).
+    // The packet of a capture moved to a native link: LRH, GRH, BTH. The free fields are VL,
+    // traffic class, flow label, hop limit and BTH byte 4 (IBA 7.8.1).
     let free = [(0, 0xf0), (8, 0x0f), (9, 0xff), (10, 0xff), (11, 0xff), (15, 0xff), (52, 0xff)];
     let ip = packet("rc_ipv6", 1);
     let mut bytes = vec![0x10, 3, 0, 1, 0, 0, 0, 2];

@@ -1,4 +1,5 @@
 //! Round trips of anything that could stand on a wire.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use urxe_wire::{
@@ -210,7 +211,10 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_never_panic(link in select(&LinkType::ALL[..]), bytes in vec(any::<u8>(), 0..200)) {
+    fn random_bytes_never_panic(
+        link in select(&LinkType::ALL[..]),
+        bytes in vec(any::<u8>(), 0..200),
+    ) {
         let _ = accepted_is_exact(link, &bytes);
         if let Ok(roce) = Roce::parse(&bytes) {
             let mut out = vec![0; bytes.len()];
