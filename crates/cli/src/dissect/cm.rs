@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use urxe_wire::{CmMessage, FieldValue, Fields, MAD_HEADER_LEN, MadHeader, cm::IpHeader};
+use urxe_wire::{
+    CmMessage, FieldValue, Fields, MAD_HEADER_LEN, MadHeader, ManagementClass,
+    cm::{CmAttribute, IpHeader},
+};
 
 use super::fields::{Field, HeaderFields, Value};
 use super::outcome::Mad;
@@ -77,7 +80,25 @@ fn ip_header(message: &CmMessage) -> Option<IpHeader> {
 /// The MAD header, which begins at `at`.
 #[must_use]
 pub(crate) fn mad_header(at: usize, header: &MadHeader) -> HeaderFields {
-    HeaderFields { name: "MAD", offset: at, len: MAD_HEADER_LEN, fields: fields(header) }
+    let mut fields = fields(header);
+    for field in &mut fields {
+        if let Value::Number(id) = field.value
+            && field.name == "attribute_id"
+        {
+            field.value = attribute(header, id);
+        }
+    }
+    HeaderFields { name: "MAD", offset: at, len: MAD_HEADER_LEN, fields }
+}
+
+/// An attribute id, whose meaning depends on the class.
+fn attribute(header: &MadHeader, id: u64) -> Value {
+    match CmAttribute::from_code(header.attribute_id) {
+        known if header.class == ManagementClass::Communication => {
+            Value::CodedHex(id, 16, known.text().to_owned())
+        }
+        _ => Value::Hex(id, 16),
+    }
 }
 
 /// The body of a message whose MAD begins at `at`.
@@ -115,20 +136,23 @@ fn convert(value: &FieldValue<'_>, at: usize) -> Value {
     }
 }
 
-/// What a text is: a number, a short identifier, a code with its meaning, or itself.
+/// What a text is: a number or an identifier, perhaps with its meaning, or just itself.
 fn of_text(text: String) -> Value {
-    if let Ok(number) = text.parse() {
-        return Value::Number(number);
-    }
-    if let Some(digits) = text.strip_prefix("0x")
-        && digits.len() <= 8
-        && let Ok(number) = u64::from_str_radix(digits, 16)
-    {
-        return Value::Hex(number, digits.len() * 4);
-    }
     let coded = text.strip_suffix(')').and_then(|text| text.split_once(" ("));
-    match coded.and_then(|(code, meaning)| Some((code.parse().ok()?, meaning))) {
-        Some((code, meaning)) => Value::Coded(code, meaning.to_owned()),
-        None => Value::Text(text),
+    let (code, meaning) = match coded {
+        Some((code, meaning)) => (code, Some(meaning.to_owned())),
+        None => (text.as_str(), None),
+    };
+    if let Ok(number) = code.parse() {
+        return match meaning {
+            Some(meaning) => Value::Coded(number, meaning),
+            None => Value::Number(number),
+        };
+    }
+    let digits = code.strip_prefix("0x").unwrap_or_default();
+    match (u64::from_str_radix(digits, 16), meaning) {
+        (Ok(number), Some(meaning)) => Value::CodedHex(number, digits.len() * 4, meaning),
+        (Ok(number), None) => Value::Hex(number, digits.len() * 4),
+        (Err(_), _) => Value::Text(text),
     }
 }

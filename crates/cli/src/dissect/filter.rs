@@ -5,7 +5,8 @@ use std::{fmt, str::FromStr};
 use urxe_wire::{Opcode, Psn, Qpn};
 
 /// The forms that a term of a filter may have, for messages.
-pub(crate) const FORMS: &str = "qp=0x11, psn=100, psn=100..200, opcode=RC_SEND_FIRST, opcode=*READ*";
+pub(crate) const FORMS: &str =
+    "qp=0x11, psn=100, psn=100..200, opcode=RC_SEND_FIRST, opcode=*READ*";
 
 /// Which packets to show: those that, for each key that is named at all, match one of its values.
 #[derive(Clone, Debug, Default)]

@@ -193,16 +193,11 @@ impl<'a> View<'a> {
     fn write_more(&mut self, packet: &RocePacket<'_>, frame: &[u8]) {
         let palette = &self.options.palette;
         if self.options.verbose {
-            verbose::write_headers(&mut self.text, palette, packet, frame);
-        }
-        if self.options.hex {
-            let at = packet.payload_at();
-            let end = (at + packet.roce().payload.len()).min(frame.len());
-            let payload = frame.get(at..end).unwrap_or_default();
-            verbose::write_hex(&mut self.text, palette, payload, at);
-        }
-        if self.options.verbose {
+            let hex = self.options.hex;
+            verbose::write_headers(&mut self.text, palette, packet, frame, hex);
             self.text.push('\n');
+        } else if self.options.hex {
+            verbose::write_payload(&mut self.text, palette, packet, frame);
         }
     }
 

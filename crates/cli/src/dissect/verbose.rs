@@ -61,16 +61,25 @@ pub(crate) fn headers(p: &RocePacket<'_>) -> Vec<HeaderFields> {
 }
 
 /// Appends the headers of a packet, a field a line.
-pub(crate) fn write_headers(out: &mut String, palette: &Palette, p: &RocePacket<'_>, frame: &[u8]) {
+pub(crate) fn write_headers(
+    out: &mut String,
+    palette: &Palette,
+    p: &RocePacket<'_>,
+    frame: &[u8],
+    hex: bool,
+) {
     for header in headers(p) {
         write_header(out, palette, &header, frame);
     }
     let roce = p.roce();
     let mut at = p.payload_at();
-    if !roce.payload.is_empty() {
+    if !roce.payload.is_empty() && (hex || p.mad.is_none()) {
         write_title(out, palette, "payload", at, roce.payload.len());
-        at += roce.payload.len();
+        if hex {
+            write_payload(out, palette, p, frame);
+        }
     }
+    at += roce.payload.len();
     if !roce.pad.is_empty() {
         let pad = Value::Bytes(roce.pad.to_vec());
         let header = HeaderFields::new("pad", at, roce.pad.len());
@@ -140,8 +149,15 @@ fn write_fields(
     }
 }
 
+/// Appends the payload's bytes, as far as they are there.
+pub(crate) fn write_payload(out: &mut String, palette: &Palette, p: &RocePacket<'_>, frame: &[u8]) {
+    let at = p.payload_at();
+    let end = (at + p.roce().payload.len()).min(frame.len());
+    write_hex(out, palette, frame.get(at..end).unwrap_or_default(), at);
+}
+
 /// Appends bytes, sixteen a line, with their offset in the frame and their letters.
-pub(crate) fn write_hex(out: &mut String, palette: &Palette, bytes: &[u8], at: usize) {
+fn write_hex(out: &mut String, palette: &Palette, bytes: &[u8], at: usize) {
     for (i, line) in bytes.chunks(16).enumerate() {
         let hex: Vec<_> =
             line.chunks(8).map(|half| half.iter().map(|b| format!("{b:02x}"))).collect();

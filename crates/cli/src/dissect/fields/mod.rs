@@ -45,8 +45,10 @@ pub(crate) enum Value {
     Hex(u64, usize),
     /// One bit.
     Flag(bool),
-    /// A code and its meaning.
+    /// A code that is read in decimal, and its meaning.
     Coded(u64, String),
+    /// A code of so many bits that is read in hexadecimal, and its meaning.
+    CodedHex(u64, usize, String),
     /// What says itself best, as an address does.
     Text(String),
     /// Bytes without a meaning here.
@@ -82,6 +84,9 @@ impl fmt::Display for Value {
         match self {
             Self::Number(n) => n.fmt(f),
             Self::Hex(n, bits) => write!(f, "0x{n:0digits$x}", digits = bits.div_ceil(4)),
+            Self::CodedHex(n, bits, meaning) => {
+                write!(f, "0x{n:0digits$x} ({meaning})", digits = bits.div_ceil(4))
+            }
             Self::Flag(on) => f.write_str(if *on { "yes" } else { "no" }),
             Self::Coded(code, meaning) => write!(f, "{code} ({meaning})"),
             Self::Text(text) => f.write_str(text),
@@ -143,6 +148,10 @@ pub(crate) fn serialize_field<M: SerializeMap>(
         Value::Flag(on) => map.serialize_entry(key, on),
         Value::Coded(code, meaning) => {
             map.serialize_entry(key, code)?;
+            map.serialize_entry(&format!("{key}_text"), meaning)
+        }
+        Value::CodedHex(code, bits, meaning) => {
+            serialize_field(map, key, &Value::Hex(*code, *bits))?;
             map.serialize_entry(&format!("{key}_text"), meaning)
         }
         Value::Text(text) => map.serialize_entry(key, text),

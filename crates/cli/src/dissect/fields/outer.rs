@@ -129,7 +129,7 @@ pub(crate) fn grh(at: usize, h: &Grh) -> HeaderFields {
 
 fn coded(code: u64, meaning: Option<&str>, bits: usize) -> Value {
     match meaning {
-        Some(meaning) => Value::Coded(code, meaning.to_owned()),
+        Some(meaning) => Value::CodedHex(code, bits, meaning.to_owned()),
         None => Value::Hex(code, bits),
     }
 }
@@ -147,12 +147,11 @@ fn ethertype_value(code: u16) -> Value {
 }
 
 fn protocol_value(code: u8) -> Value {
-    let meaning = match code {
-        protocol::UDP => Some("UDP"),
-        protocol::IBA_TRANSPORT => Some("BTH"),
-        _ => None,
-    };
-    coded(code.into(), meaning, 8)
+    match code {
+        protocol::UDP => Value::Coded(code.into(), "UDP".to_owned()),
+        protocol::IBA_TRANSPORT => Value::Coded(code.into(), "BTH".to_owned()),
+        _ => Value::Number(code.into()),
+    }
 }
 
 /// The two low bits of a traffic class (RFC 3168).
@@ -168,12 +167,12 @@ fn ecn(traffic_class: u8) -> Value {
 
 fn packet_type(code: u16) -> Value {
     let meaning = match code {
-        0 => Some("to us"),
-        1 => Some("broadcast"),
-        2 => Some("multicast"),
-        3 => Some("to another host"),
-        4 => Some("sent by us"),
-        _ => None,
+        0 => "to us",
+        1 => "broadcast",
+        2 => "multicast",
+        3 => "to another host",
+        4 => "sent by us",
+        _ => return Value::Number(code.into()),
     };
-    coded(code.into(), meaning, 16)
+    Value::Coded(code.into(), meaning.to_owned())
 }

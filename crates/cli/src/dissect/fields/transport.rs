@@ -12,7 +12,7 @@ use crate::dissect::words;
 #[must_use]
 pub(crate) fn bth(at: usize, h: &Bth) -> HeaderFields {
     let opcode = match h.opcode.name() {
-        Some(name) => Value::Coded(h.opcode.0.into(), name.to_owned()),
+        Some(name) => Value::CodedHex(h.opcode.0.into(), 8, name.to_owned()),
         None => Value::Hex(h.opcode.0.into(), 8),
     };
     HeaderFields::new("BTH", at, Bth::LEN)
@@ -114,7 +114,7 @@ fn aeth(at: usize, h: &Aeth) -> HeaderFields {
     let meaning = words::syndrome(h.syndrome);
     HeaderFields::new("AETH", at, Aeth::LEN)
         .with("reserved", 0, 1, Value::Flag(h.reserved))
-        .with("syndrome", 0, 1, Value::Coded(h.syndrome.bits().into(), meaning))
+        .with("syndrome", 0, 1, Value::CodedHex(h.syndrome.bits().into(), 8, meaning))
         .with("msn", 1, 3, Value::Number(h.msn.value().into()))
 }
 
