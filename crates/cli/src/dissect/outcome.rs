@@ -254,7 +254,7 @@ impl Ends {
         let (src, dst) = match (&packet.network, &packet.link) {
             (Network::Ipv4 { header, .. }, _) => (header.src.to_string(), header.dst.to_string()),
             (Network::Ipv6 { header, .. }, _) => (header.src.to_string(), header.dst.to_string()),
-            (Network::Grh(grh), _) => (gid(grh.sgid), gid(grh.dgid)),
+            (Network::Grh(grh), _) => (grh.sgid.to_string(), grh.dgid.to_string()),
             (Network::Local, Link::Infiniband { lrh, .. }) => {
                 (format!("lid {}", lrh.slid), format!("lid {}", lrh.dlid))
             }
@@ -262,10 +262,6 @@ impl Ends {
         };
         Self { src, dst, vlans }
     }
-}
-
-fn gid(octets: [u8; 16]) -> String {
-    std::net::Ipv6Addr::from(octets).to_string()
 }
 
 /// Addresses of a packet that does not parse as a whole, and what follows its UDP header.

@@ -116,15 +116,14 @@ pub(crate) fn lrh(at: usize, h: &Lrh) -> HeaderFields {
 /// InfiniBand's global route header.
 #[must_use]
 pub(crate) fn grh(at: usize, h: &Grh) -> HeaderFields {
-    let gid = |octets: [u8; 16]| Value::Text(std::net::Ipv6Addr::from(octets).to_string());
     HeaderFields::new("GRH", at, 40)
         .with("traffic class", 0, 2, Value::Number(h.traffic_class.into()))
         .with("flow label", 1, 3, Value::Hex(h.flow_label.into(), 20))
         .with("payload length", 4, 2, Value::Number(h.payload_len.into()))
         .with("next header", 6, 1, protocol_value(h.next_header))
         .with("hop limit", 7, 1, Value::Number(h.hop_limit.into()))
-        .with("sgid", 8, 16, gid(h.sgid))
-        .with("dgid", 24, 16, gid(h.dgid))
+        .with("sgid", 8, 16, Value::Text(h.sgid.to_string()))
+        .with("dgid", 24, 16, Value::Text(h.dgid.to_string()))
 }
 
 fn coded(code: u64, meaning: Option<&str>, bits: usize) -> Value {
