@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod attr;
+pub mod dcqcn;
+pub mod timers;
 
 mod time;
 

@@ -14,7 +14,10 @@ use super::{AttrMask, QpKind, QpState};
 #[non_exhaustive]
 pub enum AttrError {
     /// No rule leads from one state to the other.
-    #[error("{kind} QP: {from} → {to} does not exist; from {from} it can go to {}", Ways(*.kind, *.from))]
+    #[error(
+        "{kind} QP: {from} → {to} does not exist; from {from} it can go to {}",
+        Ways(*.kind, *.from)
+    )]
     Transition {
         /// The QP's kind.
         kind: QpKind,
