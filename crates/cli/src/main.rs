@@ -1,4 +1,5 @@
 //! The `urxe` command.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

@@ -36,6 +36,9 @@ pub struct Frame<'a> {
     pub number: u64,
     /// When it was captured; pcapng's simple packet blocks do not say.
     pub time: Option<Timestamp>,
+    /// How many digits of a second the file's clock has, 6 or 9. In a pcapng file that of the
+    /// finest interface so far counts.
+    pub time_digits: usize,
     /// The link type (<https://www.tcpdump.org/linktypes.html>) of the interface it was seen on.
     pub link: u16,
     /// The captured bytes.
@@ -106,19 +109,13 @@ impl<R: Read> Capture<R> {
         Ok(Some(Frame {
             number: self.frames,
             time: record.time,
+            time_digits: match &self.format {
+                Format::Pcap(f) => f.time_digits(),
+                Format::PcapNg(f) => f.time_digits(),
+            },
             link: record.link,
             bytes: &self.source.buffer()[record.start..record.start + record.len],
             original_len: record.original_len,
         }))
-    }
-
-    /// How many digits of a second the file's clock has, 6 or 9. In a pcapng file it is
-    /// that of the finest interface so far.
-    #[must_use]
-    pub fn time_digits(&self) -> usize {
-        match &self.format {
-            Format::Pcap(f) => f.time_digits(),
-            Format::PcapNg(f) => f.time_digits(),
-        }
     }
 }

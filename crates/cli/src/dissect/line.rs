@@ -3,11 +3,15 @@
 use std::fmt::{Display, Write as _};
 
 use anstyle::Style;
-use urxe_wire::{Bth, Ext, ImmDt, Operation};
+use urxe_wire::{Bth, Ext, FlushScope, ImmDt, Mtu, Operation};
 
 use super::outcome::{Cut, Ends, Icrc, Outcome, RocePacket};
 use super::style::{Palette, paint};
 use super::{cm, words};
+
+/// A payload that is longer than this is no packet: where a sender leaves segmentation to the card,
+/// a capture on its side sees a whole batch as one datagram.
+const LONGEST_PAYLOAD: usize = Mtu::B4096.bytes() as usize;
 
 /// Widths of the columns. They grow with what is met and never shrink, so that a stream lines up
 /// without being read ahead.
@@ -26,17 +30,7 @@ pub(crate) struct Columns {
 
 impl Default for Columns {
     fn default() -> Self {
-        Self {
-            number: 3,
-            time: 8,
-            src: 10,
-            dst: 10,
-            opcode: 26,
-            qp: 4,
-            psn: 7,
-            payload: 6,
-            flags: 6,
-        }
+        Self { number: 3, time: 8, src: 8, dst: 8, opcode: 26, qp: 4, psn: 7, payload: 6, flags: 6 }
     }
 }
 
@@ -62,7 +56,9 @@ impl Row<'_> {
         if matches!(side, Side::Right) {
             self.space(space);
         }
-        self.put(style, text);
+        if len > 0 {
+            self.put(style, text);
+        }
         if matches!(side, Side::Left) {
             self.space(space);
         }
@@ -104,17 +100,23 @@ pub(crate) fn write_line(
     row.plain("  ");
     match outcome {
         Outcome::Roce(packet) => roce(&mut row, columns, packet),
-        Outcome::Broken { error, ends, .. } => {
+        Outcome::Broken { error, ends, bth } => {
             addresses(&mut row, columns, ends.as_ref());
             row.put(palette.bad, "broken");
             row.plain("  ");
             row.put(palette.bad, error);
+            if let Some(bth) = bth {
+                row.detail("in", bth.opcode);
+                row.detail("qp", format_args!("{:#x}", bth.dest_qp.value()));
+                row.detail("psn", bth.psn);
+            }
         }
         Outcome::Cut { cut, ends } => {
             addresses(&mut row, columns, ends.as_ref());
             row.put(palette.warn, "cut short");
             let Cut { captured, original } = cut;
-            let _ = write!(row.out, "  {captured} of {original} bytes captured: no header to read");
+            let _ =
+                write!(row.out, "  {captured} of {original} bytes captured: too little to read");
         }
         Outcome::Skipped(why) => row.put(palette.dim, why),
     }
@@ -127,11 +129,12 @@ fn addresses(row: &mut Row<'_>, columns: &mut Columns, ends: Option<&Ends>) {
     let style = row.palette.address;
     row.cell(&mut columns.src, Side::Right, style, &ends.src);
     row.put(row.palette.dim, " → ");
-    row.cell(&mut columns.dst, Side::Left, style, &ends.dst);
-    for vlan in &ends.vlans {
-        row.put(row.palette.dim, " vlan ");
-        let _ = write!(row.out, "{vlan}");
-    }
+    let vlans: Vec<_> = ends.vlans.iter().map(u16::to_string).collect();
+    let dst = match vlans.as_slice() {
+        [] => ends.dst.clone(),
+        ids => format!("{} vlan {}", ends.dst, ids.join("/")),
+    };
+    row.cell(&mut columns.dst, Side::Left, style, &dst);
     row.plain("  ");
 }
 
@@ -189,6 +192,10 @@ fn details(row: &mut Row<'_>, packet: &RocePacket<'_>) {
         let text = format!("cut short: {captured} of {original} bytes");
         row.put(row.palette.warn, text);
     }
+    if packet.roce().payload.len() > LONGEST_PAYLOAD {
+        row.plain("  ");
+        row.put(row.palette.warn, "longer than any path MTU: captured before segmentation?");
+    }
     match &packet.mad {
         Some(mad) => cm::write_details(row.out, row.palette, mad),
         None => extensions(row, &packet.roce().ext, packet.operation()),
@@ -215,7 +222,11 @@ fn extensions(row: &mut Row<'_>, ext: &Ext, operation: Option<Operation>) {
         row.detail("srqn", format_args!("{:#x}", h.srqn));
     }
     if let Some(h) = &ext.feth {
-        row.detail("flush", words::flush_level(h.level));
+        let scope = match h.scope {
+            FlushScope::Range => "",
+            FlushScope::MemoryRegion => ", whole region",
+        };
+        row.detail("flush", format_args!("{}{scope}", words::flush_level(h.level)));
     }
     if let Some(h) = &ext.reth {
         row.detail("va", format_args!("{:#x}", h.va));

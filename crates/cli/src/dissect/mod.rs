@@ -11,9 +11,6 @@ mod summary;
 mod verbose;
 mod words;
 
-#[cfg(test)]
-mod tests;
-
 use std::io::{self, Read, Write};
 
 use clap::ValueEnum;
@@ -143,8 +140,6 @@ struct View<'a> {
     columns: Columns,
     first: Option<Timestamp>,
     shown_before: Option<Timestamp>,
-    /// Whether some frame told nanoseconds.
-    fine: bool,
     text: String,
 }
 
@@ -155,14 +150,12 @@ impl<'a> View<'a> {
             columns: Columns::default(),
             first: None,
             shown_before: None,
-            fine: false,
             text: String::new(),
         }
     }
 
     fn see(&mut self, frame: &Frame<'_>) {
         self.first = self.first.or(frame.time);
-        self.fine |= frame.time.is_some_and(|t| t.0 % 1000 != 0);
     }
 
     /// What is no RoCEv2 is counted, not shown; what has no field to filter by goes unless all do.
@@ -181,12 +174,15 @@ impl<'a> View<'a> {
     }
 
     fn write_text(&mut self, frame: &Frame<'_>, outcome: &Outcome<'_>) {
-        let time = self.time(frame.time);
+        let time = self.time(frame);
         let palette = &self.options.palette;
         line::write_line(&mut self.text, &mut self.columns, palette, frame.number, &time, outcome);
         self.text.push('\n');
-        if let Outcome::Roce(packet) = outcome {
-            self.write_more(packet, frame.bytes);
+        match outcome {
+            Outcome::Roce(packet) => self.write_more(packet, frame.bytes),
+            // Of what could not be read, the bytes of the whole frame may tell more.
+            _ if self.options.hex => verbose::write_hex(&mut self.text, palette, frame.bytes, 0),
+            _ => {}
         }
     }
 
@@ -202,10 +198,10 @@ impl<'a> View<'a> {
     }
 
     /// The time of a frame that is shown, in the style asked for.
-    fn time(&mut self, time: Option<Timestamp>) -> String {
-        let Some(time) = time else { return "-".to_owned() };
+    fn time(&mut self, frame: &Frame<'_>) -> String {
+        let Some(time) = frame.time else { return "-".to_owned() };
         let before = self.shown_before.replace(time).unwrap_or(time);
-        let digits = if self.fine { 9 } else { 6 };
+        let digits = frame.time_digits;
         match self.options.time {
             TimeStyle::Absolute => time.utc(digits),
             TimeStyle::Delta => time.since(before).seconds(digits),

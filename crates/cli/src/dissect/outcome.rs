@@ -159,15 +159,27 @@ impl<'a> Outcome<'a> {
                     _ => Self::Roce(Box::new(read(ends, packet, known, cut))),
                 }
             }
-            Err(ParseError::NotRoce(why)) => Self::Skipped(skipped(&why)),
-            Err(ParseError::Bad(error)) => {
-                let (ends, transport) = match ends_of(link, &bytes[..known]) {
-                    Some((ends, rest)) => (Some(ends), rest),
-                    None => (None, None),
-                };
-                if let Some(cut) = cut {
-                    return Self::Cut { cut, ends };
-                }
+            Err(error) => Self::unreadable(link, &bytes[..known], error, cut),
+        }
+    }
+
+    /// What does not parse: `bytes` are those of it that were captured.
+    fn unreadable(link: LinkType, bytes: &[u8], error: ParseError, cut: Option<Cut>) -> Self {
+        let (ends, transport) = match ends_of(link, bytes) {
+            Some((ends, rest)) => (Some(ends), rest),
+            None => (None, None),
+        };
+        if let Some(cut) = cut {
+            // What is wrong with other filling too is wrong with what is there.
+            let mut other = bytes.to_vec();
+            other.resize(cut.original as usize, 0xff);
+            if Packet::parse(link, &other) != Err(error) {
+                return Self::Cut { cut, ends };
+            }
+        }
+        match error {
+            ParseError::NotRoce(why) => Self::Skipped(skipped(&why)),
+            ParseError::Bad(error) => {
                 let bth = transport.and_then(|bytes| Bth::parse(bytes).ok()).map(|(bth, _)| bth);
                 Self::Broken { error, ends, bth }
             }

@@ -61,6 +61,7 @@ impl fmt::Display for Summary {
         }
         match (self.bad_icrc, self.packets - self.unseen_icrc) {
             (_, 0) => {}
+            (0, n) if n < self.packets => write!(f, ", {} right", count(n, "ICRC"))?,
             (0, 1) => f.write_str(", its ICRC right")?,
             (0, _) => f.write_str(", all ICRCs right")?,
             (bad, _) => write!(f, ", {}", count(bad, "wrong ICRC"))?,

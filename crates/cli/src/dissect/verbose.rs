@@ -157,7 +157,7 @@ pub(crate) fn write_payload(out: &mut String, palette: &Palette, p: &RocePacket<
 }
 
 /// Appends bytes, sixteen a line, with their offset in the frame and their letters.
-fn write_hex(out: &mut String, palette: &Palette, bytes: &[u8], at: usize) {
+pub(crate) fn write_hex(out: &mut String, palette: &Palette, bytes: &[u8], at: usize) {
     for (i, line) in bytes.chunks(16).enumerate() {
         let hex: Vec<_> =
             line.chunks(8).map(|half| half.iter().map(|b| format!("{b:02x}"))).collect();

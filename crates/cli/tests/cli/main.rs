@@ -1,0 +1,6 @@
+//! `urxe` from outside: what `dissect` shows, and the program with its exit codes.
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail as the test does")]
+
+mod command;
+mod dissect;
+mod made;
