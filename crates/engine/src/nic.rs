@@ -1,0 +1,287 @@
+//! The NIC: its objects, and the way of a packet from the port to a QP.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use urxe_memory::Memory;
+use urxe_wire::{Bth, Qpn, Repr};
+
+use crate::ah::Ah;
+use crate::attr::Limits;
+use crate::config::NicConfig;
+use crate::cq::{Cq, Pushed};
+use crate::dcqcn::NotificationPoint;
+use crate::path::{Received, Transmit};
+use crate::qp::{Cx, Qp, schedule};
+use crate::reason::{Count, Counters, Drop};
+use crate::rq::Srq;
+use crate::table::Table;
+use crate::time::{Deadline, Time};
+use crate::timers::Timers;
+use crate::types::{AsyncEvent, Completion, CqCause, Event, XrcdId};
+
+mod error;
+mod objects;
+mod verbs;
+
+pub use error::VerbsError;
+pub use objects::{CqInfo, QpInfo, QpInit, SrqInit};
+
+/// QPNs of one NIC: 18 bits under the slot.
+const INDEX_BITS: u32 = 18;
+/// Packets a QP may send before the next one has its turn.
+const QUANTUM: usize = 32;
+
+/// A NIC. `Sync`: each QP has a lock of its own (order: QP, SRQ, CQ); look-ups are shared.
+#[derive(Debug)]
+pub struct Nic {
+    pub(crate) config: NicConfig,
+    pub(crate) memory: Memory,
+    pub(crate) counters: Counters,
+    pub(crate) limits: Limits,
+    pub(crate) qps: Table<Qp>,
+    pub(crate) gsi: RwLock<Option<Arc<Qp>>>,
+    pub(crate) cqs: Table<Cq>,
+    pub(crate) srqs: Table<Srq>,
+    pub(crate) ahs: Table<Ah>,
+    pub(crate) xrcds: Table<()>,
+    pub(crate) groups: RwLock<BTreeMap<IpAddr, Vec<Qpn>>>,
+    timers: Mutex<Timers>,
+    /// QPs that have something to send, in the order of their turns.
+    line: Mutex<VecDeque<Qpn>>,
+    lined: AtomicUsize,
+    events: Mutex<VecDeque<Event>>,
+    notifications: Mutex<NotificationPoint>,
+}
+
+impl Nic {
+    /// The NIC's configuration.
+    #[must_use]
+    pub const fn config(&self) -> &NicConfig {
+        &self.config
+    }
+
+    /// PDs, regions and windows.
+    #[must_use]
+    pub const fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The index of a QPN in tables and timers; `None` if it is none of this NIC's.
+    fn index(&self, qpn: Qpn) -> Option<usize> {
+        let slot = qpn.value() >> INDEX_BITS;
+        (slot == u32::from(self.config.slot)).then_some((qpn.value() & 0x3_ffff) as usize)
+    }
+
+    pub(crate) fn find_qp(&self, qpn: Qpn) -> Option<Arc<Qp>> {
+        if qpn == Qpn::GSI {
+            return self.gsi.read().clone();
+        }
+        self.qps.get(self.index(qpn)?)
+    }
+
+    pub(crate) fn xrc_srq(&self, srqn: u32, xrcd: Option<XrcdId>) -> Option<Arc<Srq>> {
+        let srq = self.srqs.get(srqn as usize)?;
+        let same = srq.xrc.as_ref().is_some_and(|(domain, _)| Some(*domain) == xrcd);
+        same.then_some(srq)
+    }
+
+    /// Takes a packet in and sends what it brings about. Infallible: drops are counted.
+    pub fn receive(&self, now: Time, packet: &Received<'_>, out: &mut impl Transmit) {
+        self.accept(now, packet, out);
+        self.pump(now, out);
+    }
+
+    /// Takes a packet in; its answers wait for [`Self::pump`]. For batches: one ACK then stands
+    /// for many packets.
+    pub fn accept(&self, now: Time, packet: &Received<'_>, out: &mut impl Transmit) {
+        self.counters.add(Count::RxPackets, 1);
+        self.counters.add(Count::RxBytes, packet.bytes.len() as u64);
+        let Ok((bth, _)) = Bth::parse(packet.bytes) else {
+            self.dropped(packet, Drop::Malformed);
+            return;
+        };
+        if bth.dest_qp == Qpn::MULTICAST {
+            self.accept_multicast(now, packet, &bth, out);
+            return;
+        }
+        match self.find_qp(bth.dest_qp) {
+            Some(qp) => self.hand(now, &qp, packet, &bth, out),
+            None => self.dropped(packet, Drop::NoSuchQp),
+        }
+    }
+
+    fn hand(
+        &self,
+        now: Time,
+        qp: &Qp,
+        packet: &Received<'_>,
+        bth: &Bth,
+        out: &mut impl Transmit,
+    ) {
+        let mut cx = Cx { nic: self, qp, now, out };
+        let inner = &mut *qp.inner.lock();
+        inner.on_packet(&mut cx, packet, bth);
+        inner.settle(&mut cx);
+        schedule(&cx);
+    }
+
+    /// IBA 10.5.2.1: each QP attached to the group gets the datagram.
+    fn accept_multicast(
+        &self,
+        now: Time,
+        packet: &Received<'_>,
+        bth: &Bth,
+        out: &mut impl Transmit,
+    ) {
+        let groups = self.groups.read();
+        let listeners = groups.get(&packet.dst).map_or(&[][..], Vec::as_slice);
+        if listeners.is_empty() {
+            self.dropped(packet, Drop::NoListener);
+        }
+        for &qpn in listeners {
+            if let Some(qp) = self.find_qp(qpn) {
+                self.hand(now, &qp, packet, bth, out);
+            }
+        }
+    }
+
+    fn dropped(&self, packet: &Received<'_>, why: Drop) {
+        self.counters.dropped(why);
+        tracing::debug!(src = %packet.src, rule = why.rule(), why = why.name(), "dropped");
+    }
+
+    /// Whether QPs wait to send: call [`Self::pump`] when the sink has room again.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.lined.load(Ordering::Acquire) != 0
+    }
+
+    /// Lets each QP that has something to send have its turn, until none has or the sink is full.
+    pub fn pump(&self, now: Time, out: &mut impl Transmit) {
+        while out.room() != 0 {
+            let Some(qpn) = self.next_in_line() else {
+                return;
+            };
+            if let Some(qp) = self.find_qp(qpn) {
+                qp.queued.store(false, Ordering::Release);
+                let mut cx = Cx { nic: self, qp: &qp, now, out };
+                let more = qp.inner.lock().run(&mut cx, QUANTUM);
+                if more {
+                    schedule(&cx);
+                }
+            }
+        }
+    }
+
+    fn next_in_line(&self) -> Option<Qpn> {
+        if !self.has_work() {
+            return None;
+        }
+        let line = &mut *self.line.lock();
+        let qpn = line.pop_front();
+        self.lined.store(line.len(), Ordering::Release);
+        qpn
+    }
+
+    pub(crate) fn line_up(&self, qpn: Qpn) {
+        let line = &mut *self.line.lock();
+        line.push_back(qpn);
+        self.lined.store(line.len(), Ordering::Release);
+    }
+
+    /// Does what has come due: retries, ends of waits, rate changes.
+    pub fn expire(&self, now: Time, out: &mut impl Transmit) {
+        loop {
+            let Some(index) = self.timers.lock().pop_expired(now) else {
+                break;
+            };
+            let qp = if index == 1 { self.gsi.read().clone() } else { self.qps.get(index) };
+            if let Some(qp) = qp {
+                let mut cx = Cx { nic: self, qp: &qp, now, out };
+                let inner = &mut *qp.inner.lock();
+                inner.disarmed();
+                inner.expire(&mut cx);
+                inner.settle(&mut cx);
+                schedule(&cx);
+            }
+        }
+        self.pump(now, out);
+    }
+
+    /// When [`Self::expire`] has something to do next, at the earliest, and what.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Deadline> {
+        loop {
+            let (index, at) = self.timers.lock().peek()?;
+            let qp = if index == 1 { self.gsi.read().clone() } else { self.qps.get(index) };
+            let deadline = qp.and_then(|qp| {
+                let mut inner = qp.inner.lock();
+                let deadline = inner.next_deadline(qp.qpn);
+                if deadline.is_none_or(|d| d.at > at) {
+                    // The entry is older than what the QP waits for now.
+                    inner.rearm_from(self, qp.qpn, deadline.map(|d| d.at));
+                    return None;
+                }
+                deadline
+            });
+            if deadline.is_some() {
+                return deadline;
+            }
+        }
+    }
+
+    pub(crate) fn set_timer(&self, qpn: Qpn, at: Option<Time>) {
+        let index = if qpn == Qpn::GSI { Some(1) } else { self.index(qpn) };
+        if let Some(index) = index {
+            self.timers.lock().set(index, at);
+        }
+    }
+
+    pub(crate) fn reserve_timer(&self, index: usize) {
+        self.timers.lock().reserve(index);
+    }
+
+    /// The next thing that happened, oldest first.
+    pub fn take_event(&self) -> Option<Event> {
+        self.events.lock().pop_front()
+    }
+
+    pub(crate) fn tell(&self, event: AsyncEvent) {
+        tracing::debug!(?event, "event");
+        self.events.lock().push_back(Event::Async(event));
+    }
+
+    /// Adds a completion; false if it was lost to a full CQ, so that its QP must go to error.
+    pub(crate) fn complete(&self, cq: &Cq, completion: Completion, solicited: bool) -> bool {
+        match cq.push(completion, solicited) {
+            Pushed::Quiet => true,
+            Pushed::Notify => {
+                self.events.lock().push_back(Event::Completion(cq.id));
+                true
+            }
+            Pushed::Overflowed => {
+                self.counters.add(Count::CqOverflow, 1);
+                self.tell(AsyncEvent::CqErr(cq.id, CqCause::Overflow));
+                false
+            }
+            Pushed::Lost => {
+                self.counters.add(Count::CqOverflow, 1);
+                false
+            }
+        }
+    }
+
+    pub(crate) fn cnp_is_due(&self, now: Time, dst: IpAddr, peer: Qpn) -> bool {
+        self.notifications.lock().on_ce(now, (dst, peer))
+    }
+}

@@ -1,0 +1,316 @@
+//! A packet for this QP: to the completer, the responder, or congestion control.
+
+use std::sync::Arc;
+
+use urxe_wire::{Bth, Direction, Error, Opcode, OpcodeInfo, Operation, Psn, Qpn, Roce};
+
+use super::{Cx, Inner, Source};
+use crate::attr::{QpKind, QpState};
+use crate::completer::Verdict;
+use crate::cq::Cq;
+use crate::path::{Ecn, Received, Transmit};
+use crate::reason::{Cause, Count, Drop, Rule};
+use crate::responder::{Action, Arrived, Env, Request};
+use crate::types::{AsyncEvent, Completion, WcFlags, WcStatus};
+
+impl Inner {
+    /// Takes a packet whose BTH names this QP. Answers are queued, not sent.
+    pub(crate) fn on_packet<T: Transmit>(
+        &mut self,
+        cx: &mut Cx<'_, T>,
+        received: &Received<'_>,
+        bth: &Bth,
+    ) {
+        if let Err(why) = self.try_packet(cx, received, bth) {
+            cx.nic.counters.dropped(why);
+            tracing::debug!(
+                qpn = %cx.qp.qpn, opcode = %bth.opcode, psn = %bth.psn, src = %received.src,
+                epsn = %self.responder.epsn(), una = %self.completer.una(), rule = why.rule(),
+                why = why.name(), "dropped"
+            );
+        }
+    }
+
+    fn try_packet<T: Transmit>(
+        &mut self,
+        cx: &mut Cx<'_, T>,
+        received: &Received<'_>,
+        bth: &Bth,
+    ) -> Result<(), Drop> {
+        if !self.state().responds() {
+            return Err(Drop::WrongState);
+        }
+        // IBA 10.9.3: keys match when partitions do and not both are limited members.
+        if !self.conn.pkey.matches(bth.pkey) {
+            return Err(Drop::BadPKey);
+        }
+        if !self.conn.kind.is_connected() {
+            return self.on_datagram(cx, received);
+        }
+        if let Some(path) = &self.path
+            && (path.dst != received.src || path.src != received.dst)
+        {
+            return Err(Drop::WrongAddress);
+        }
+        if bth.opcode == Opcode::CNP {
+            return self.on_cnp(cx);
+        }
+        if bth.opcode.0 & 0xe0 != self.conn.transport() as u8 {
+            return Err(Drop::WrongTransport);
+        }
+        let Some(info) = bth.opcode.info() else {
+            return self.on_unknown(cx, bth);
+        };
+        let packet = Roce::parse(received.bytes).map_err(|e| malformed(cx, &e))?;
+        self.note_arrival(cx, received);
+        let target = self.conn.kind != QpKind::XrcInit;
+        let initiator = self.conn.kind != QpKind::XrcTarget && self.conn.kind != QpKind::Uc;
+        match info.direction {
+            Direction::Response if initiator => self.on_response(cx, info, &packet),
+            Direction::Request if target => self.on_request(cx, info, &packet),
+            _ => Err(Drop::WrongTransport),
+        }
+    }
+
+    /// What any good packet of a connected QP brings about.
+    fn note_arrival<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, received: &Received<'_>) {
+        if self.state() == QpState::Rtr && !self.established {
+            // IBA 11.6.3.1: the first packet tells that the connection stands.
+            self.established = true;
+            cx.nic.tell(AsyncEvent::CommEst(cx.qp.qpn));
+        }
+        if Ecn::from_bits(received.traffic_class) == Ecn::Ce {
+            self.on_congestion(cx, self.conn.dest_qp, self.path);
+        }
+    }
+
+    fn on_response<T: Transmit>(
+        &mut self,
+        cx: &mut Cx<'_, T>,
+        info: &OpcodeInfo,
+        packet: &Roce<'_>,
+    ) -> Result<(), Drop> {
+        if !matches!(self.state(), QpState::Rts | QpState::Sqd) {
+            return Err(Drop::WrongState);
+        }
+        let before = self.completer.una();
+        let top = self.requester.top();
+        let (verdict, grant) = self.completer.on_response(
+            &mut self.sq,
+            top,
+            info,
+            packet,
+            &self.conn,
+            &cx.nic.memory,
+        );
+        if let Some(grant) = grant
+            && self.conn.profile.credits
+        {
+            self.requester.grant(grant.msn, grant.credit.messages());
+        }
+        let acked = self.completer.una().since(before);
+        if acked != 0 {
+            self.requester.window.on_ack(acked, self.completer.una());
+            self.refill_retries();
+        }
+        self.retire(cx);
+        if acked != 0 {
+            self.start_retransmit(cx.now);
+        }
+        self.apply(cx, verdict)?;
+        self.fail_front_stage(cx);
+        Ok(())
+    }
+
+    fn apply<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, verdict: Verdict) -> Result<(), Drop> {
+        match verdict {
+            Verdict::Advance => Ok(()),
+            Verdict::Ignore(why) => Err(why),
+            Verdict::Rewind { to, implied } => {
+                let count = if implied { Count::ImpliedNakSeqErr } else { Count::PacketSeqErr };
+                cx.nic.counters.add(count, 1);
+                self.go_back(cx, to);
+                Ok(())
+            }
+            Verdict::WaitRnr { to, timer } => {
+                cx.nic.counters.add(Count::RnrNakReceived, 1);
+                self.wait_rnr(cx, to, timer);
+                Ok(())
+            }
+            Verdict::Fatal { status, cause } => {
+                self.fail_front(cx, status, cause);
+                Ok(())
+            }
+        }
+    }
+
+    /// Go-back-N from `to`, which was lost.
+    fn go_back<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, to: Psn) {
+        if !self.take_retry() {
+            cx.nic.counters.add(Count::RetryExceeded, 1);
+            let cause = Cause::at(Rule::RetryExhausted, to);
+            self.fail_front(cx, WcStatus::RetryExcErr, cause);
+            return;
+        }
+        tracing::debug!(qpn = %cx.qp.qpn, to = %to, top = %self.requester.top(), "go back");
+        self.requester.window.on_loss(self.requester.top());
+        self.requester.rewind(&self.sq, self.completer.cursor(), to);
+        self.start_retransmit(cx.now);
+    }
+
+    fn wait_rnr<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, to: Psn, timer: urxe_wire::RnrTimer) {
+        if !self.take_rnr_retry() {
+            cx.nic.counters.add(Count::RnrNakRetryErr, 1);
+            let cause = Cause::at(Rule::RnrExhausted, to);
+            self.fail_front(cx, WcStatus::RnrRetryExcErr, cause);
+            return;
+        }
+        tracing::debug!(qpn = %cx.qp.qpn, psn = %to, wait = ?timer.duration(), "RNR wait");
+        self.requester.rewind(&self.sq, self.completer.cursor(), to);
+        self.start_rnr(cx.now, timer);
+    }
+
+    fn on_request<T: Transmit>(
+        &mut self,
+        cx: &mut Cx<'_, T>,
+        info: &'static OpcodeInfo,
+        packet: &Roce<'_>,
+    ) -> Result<(), Drop> {
+        let xrc_srq = match packet.ext.xrceth {
+            Some(xrc) => Some(cx.nic.xrc_srq(xrc.srqn, cx.qp.xrcd).ok_or(Drop::NoSuchSrq)?),
+            None => None,
+        };
+        let srq = xrc_srq.as_deref().or(cx.qp.srq.as_deref());
+        let Inner { responder, rq, conn, .. } = self;
+        let pd = srq.map_or(conn.pd, |srq| srq.pd);
+        let mut source = Source { nic: cx.nic, rq: rq.as_mut(), srq, pd };
+        let mut env = Env { conn, memory: &cx.nic.memory, receives: &mut source };
+        let request = Request { info, packet };
+        let action = responder.on_request(&request, &mut env);
+        let cq = xrc_srq.as_ref().and_then(|srq| srq.xrc.as_ref()).map(|(_, cq)| cq);
+        self.act(cx, info, action, cq)
+    }
+
+    fn act<T: Transmit>(
+        &mut self,
+        cx: &mut Cx<'_, T>,
+        info: &OpcodeInfo,
+        action: Action,
+        cq: Option<&Arc<Cq>>,
+    ) -> Result<(), Drop> {
+        let count = |what| cx.nic.counters.add(what, 1);
+        match action {
+            Action::Drop(why) => {
+                if why == Drop::Gap || why == Drop::BehindRnr {
+                    count(Count::OutOfSequence);
+                }
+                return Err(why);
+            }
+            Action::Gap => {
+                count(Count::OutOfSequence);
+                count(Count::NakSeqSent);
+                if self.conn.profile.cnp_with_nak {
+                    self.on_congestion(cx, self.conn.dest_qp, self.path);
+                }
+                return Err(Drop::Gap);
+            }
+            Action::Duplicate => count(Count::DuplicateRequest),
+            Action::NotReady => count(Count::OutOfBuffer),
+            Action::Done(arrived) => {
+                match info.operation {
+                    Operation::Write => count(Count::RxWriteRequests),
+                    Operation::ReadRequest => count(Count::RxReadRequests),
+                    Operation::CompareSwap | Operation::FetchAdd => count(Count::RxAtomicRequests),
+                    _ => {}
+                }
+                if let Some(arrived) = arrived {
+                    self.deliver(cx, cq, &arrived);
+                }
+            }
+            Action::Fail { blame, arrived, cause } => {
+                count(Count::NakErrorSent);
+                if let Some(arrived) = arrived {
+                    self.deliver(cx, cq, &arrived);
+                }
+                self.fail_responder(cx, blame, cause);
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver<T>(&mut self, cx: &Cx<'_, T>, cq: Option<&Arc<Cq>>, arrived: &Arrived) {
+        let mut flags = WcFlags::empty();
+        flags.set(WcFlags::WITH_IMM, arrived.imm.is_some());
+        flags.set(WcFlags::WITH_INV, arrived.invalidated.is_some());
+        let completion = Completion {
+            wr_id: arrived.wr_id,
+            status: arrived.status,
+            opcode: arrived.opcode,
+            byte_len: arrived.byte_len,
+            imm: arrived.imm.unwrap_or_default(),
+            invalidated: arrived.invalidated.unwrap_or_default(),
+            qpn: cx.qp.qpn,
+            src_qp: Qpn::default(),
+            flags,
+            pkey_index: self.attr.pkey_index,
+            traffic_class: 0,
+            cause: arrived.cause,
+        };
+        self.complete_recv(cx, cq, completion, arrived.solicited);
+    }
+
+    /// A code that no table has: an invalid request, if it is its turn (IBA 9.6.1.1.2).
+    fn on_unknown<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, bth: &Bth) -> Result<(), Drop> {
+        let serves = matches!(self.conn.kind, QpKind::Rc | QpKind::XrcTarget);
+        if !serves || bth.psn != self.responder.epsn() {
+            return Err(Drop::UnknownOpcode);
+        }
+        let cause = Cause::at(Rule::UnknownOpcode(bth.opcode), bth.psn);
+        let blame = self.responder.refuse_unknown(bth.psn);
+        cx.nic.counters.add(Count::NakErrorSent, 1);
+        self.fail_responder(cx, blame, cause);
+        Ok(())
+    }
+
+    /// A CNP slows this QP (IBA A17.9.3).
+    fn on_cnp<T>(&mut self, cx: &Cx<'_, T>) -> Result<(), Drop> {
+        match &mut self.cc {
+            Some(cc) if self.conn.profile.congestion => {
+                cc.on_cnp(cx.now);
+                cx.nic.counters.add(Count::CnpHandled, 1);
+                Ok(())
+            }
+            _ => Err(Drop::CnpIgnored),
+        }
+    }
+
+    /// The network marked a packet of `peer`'s: it is told by a CNP, now and then.
+    pub(super) fn on_congestion<T: Transmit>(
+        &mut self,
+        cx: &mut Cx<'_, T>,
+        peer: Qpn,
+        path: Option<crate::path::Path>,
+    ) {
+        cx.nic.counters.add(Count::EcnMarked, 1);
+        let Some(path) = path.filter(|_| self.conn.profile.congestion) else {
+            return;
+        };
+        if cx.has_room() && cx.nic.cnp_is_due(cx.now, path.dst, peer) {
+            let mut bth = Bth::new(Opcode::CNP, peer, Psn::ZERO);
+            bth.becn = true;
+            bth.pkey = self.conn.pkey;
+            bth.mig_req = self.conn.profile.mig_req;
+            let mut ext = urxe_wire::Ext::NONE;
+            ext.cnp = Some(urxe_wire::CnpPad::default());
+            // The DSCP that ConnectX sends CNPs with by default.
+            let path = crate::path::Path { traffic_class: 48 << 2, ..path };
+            super::send::put(cx, &path, &bth, &ext, crate::path::Payload::None);
+            cx.nic.counters.add(Count::CnpSent, 1);
+        }
+    }
+}
+
+fn malformed<T>(cx: &Cx<'_, T>, error: &Error) -> Drop {
+    tracing::debug!(qpn = %cx.qp.qpn, %error, "malformed");
+    Drop::Malformed
+}

@@ -1,0 +1,298 @@
+//! Sending: answers first, then requests, a quantum at a time.
+
+use urxe_memory::{BindMw, Gather};
+use urxe_wire::roce;
+
+use super::{Cx, Inner, Source};
+use crate::attr::{QpKind, QpState};
+use crate::path::{Path, Payload, Transmit};
+use crate::reason::{Cause, Count, Rule};
+use crate::requester::{Blocked, Emit, Next};
+use crate::responder::{Env, Outgoing, ReplyPacket};
+use crate::sq::{Local, Stage};
+use crate::types::WcStatus;
+use crate::wr::SendOp;
+
+/// What came of one step.
+enum Step {
+    /// Something was sent or done.
+    Went,
+    /// Nothing can be sent now.
+    Rest,
+}
+
+impl Inner {
+    /// Sends up to `quantum` packets; says whether more wait.
+    pub(crate) fn run<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, quantum: usize) -> bool {
+        let mut left = quantum;
+        let more = loop {
+            if left == 0 || !cx.has_room() {
+                break true;
+            }
+            left -= 1;
+            let step = if self.responder.has_replies() {
+                self.send_reply(cx)
+            } else {
+                self.send_request(cx)
+            };
+            if matches!(step, Step::Rest) {
+                break false;
+            }
+        };
+        self.settle(cx);
+        more
+    }
+
+    /// What follows each step: a lost completion, a drained queue, a timer.
+    pub(crate) fn settle<T>(&mut self, cx: &mut Cx<'_, T>) {
+        if core::mem::take(&mut self.cq_lost) && self.state() != QpState::Err {
+            self.enter_error(cx, false);
+        }
+        self.tell_drained(cx);
+        self.arm(cx);
+    }
+
+    fn send_reply<T: Transmit>(&mut self, cx: &mut Cx<'_, T>) -> Step {
+        let Some(path) = self.path else {
+            return Step::Rest;
+        };
+        let Inner { responder, rq, conn, .. } = self;
+        let srq = cx.qp.srq.as_deref();
+        let mut source = Source { nic: cx.nic, rq: rq.as_mut(), srq, pd: conn.pd };
+        let env = Env { conn, memory: &cx.nic.memory, receives: &mut source };
+        match responder.next_reply(&env) {
+            None => return Step::Rest,
+            Some(Outgoing::Packet(packet)) => self.put_reply(cx, &path, &packet),
+            Some(Outgoing::Lost { blame, cause }) => self.fail_responder(cx, blame, cause),
+        }
+        Step::Went
+    }
+
+    fn put_reply<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, path: &Path, packet: &ReplyPacket) {
+        let gather = packet.payload.as_ref().and_then(|pinned| {
+            let len = usize::try_from(pinned.len()).ok()?;
+            pinned.slice(0, len).ok()
+        });
+        let payload = gather.as_ref().map_or(Payload::None, Payload::Memory);
+        put(cx, path, &packet.bth, &packet.ext, payload);
+    }
+
+    fn send_request<T: Transmit>(&mut self, cx: &mut Cx<'_, T>) -> Step {
+        if !self.may_send(cx.now) {
+            return Step::Rest;
+        }
+        let next = self.requester.next(&self.sq, &self.conn, self.completer.una());
+        match next {
+            Next::Blocked(Blocked::Failed) => {
+                if self.requester.position() == self.sq.first() {
+                    self.fail_front_stage(cx);
+                }
+                Step::Rest
+            }
+            Next::Blocked(_) => Step::Rest,
+            Next::Local(index) => {
+                self.do_local(cx, index);
+                Step::Went
+            }
+            Next::Refuse(index, opcode) => {
+                let cause = Cause::new(Rule::NotAllowed(opcode));
+                self.fail_wqe(cx, index, WcStatus::LocQpOpErr, cause)
+            }
+            Next::Packet(emit) => self.send_packet(cx, &emit),
+        }
+    }
+
+    /// IBA 10.3.1: in SQD what was begun goes on, nothing new begins.
+    fn may_send(&mut self, now: crate::time::Time) -> bool {
+        let begun = self.sq.get(self.requester.position()).is_some_and(|w| w.stage == Stage::Started);
+        let state_allows = match self.state() {
+            QpState::Rts => true,
+            QpState::Sqd => begun || self.requester.mid_message(),
+            _ => false,
+        };
+        if !state_allows || self.rnr.is_some() {
+            return false;
+        }
+        self.pace = None;
+        if let Some(cc) = &self.cc {
+            let at = cc.may_send_at(now);
+            if at > now {
+                let waits = self.sq.get(self.requester.position()).is_some();
+                self.pace = waits.then_some(at);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn send_packet<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, emit: &Emit) -> Step {
+        match self.transmit(cx, emit) {
+            Ok(()) => {}
+            Err((status, cause)) => return self.fail_wqe(cx, emit.index, status, cause),
+        }
+        let again = self.requester.sent(&mut self.sq, &self.conn, emit);
+        if again {
+            cx.nic.counters.add(Count::Retransmitted, 1);
+        }
+        if self.conn.reliable() {
+            if self.retransmit.is_none() {
+                self.start_retransmit(cx.now);
+            }
+        } else {
+            self.retire(cx);
+        }
+        if let Some(cc) = &mut self.cc {
+            cc.on_sent(cx.now, emit.len as u64 + 60);
+        }
+        Step::Went
+    }
+
+    fn transmit<T: Transmit>(
+        &self,
+        cx: &mut Cx<'_, T>,
+        emit: &Emit,
+    ) -> Result<(), (WcStatus, Cause)> {
+        let Some(wqe) = self.sq.get(emit.index) else {
+            return Ok(());
+        };
+        let path = match (&wqe.dest, self.path) {
+            (Some((ah, ..)), _) => ah.path,
+            (None, Some(path)) => path,
+            (None, None) => return Ok(()),
+        };
+        let mut bth = emit.bth;
+        if let Some((_, qpn, _)) = &wqe.dest {
+            bth.dest_qp = *qpn;
+        }
+        let gather: Gather;
+        let payload = match self.sq.local(wqe) {
+            _ if emit.len == 0 => Payload::None,
+            Local::Inline(bytes) => {
+                let at = usize::try_from(emit.at).unwrap_or(bytes.len());
+                Payload::Bytes(bytes.get(at..at + emit.len).unwrap_or_default())
+            }
+            Local::Sges(sges) => {
+                let part = cx.nic.memory.gather(self.conn.pd, sges, emit.at, emit.len);
+                let local = |e| (WcStatus::LocProtErr, Cause::at(Rule::LocalKey(e), bth.psn));
+                gather = part.map_err(local)?;
+                Payload::Memory(&gather)
+            }
+        };
+        put(cx, &path, &bth, &emit.ext, payload);
+        Ok(())
+    }
+
+    /// Does a local operation, in its turn.
+    fn do_local<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, index: u64) {
+        let Some(op) = self.sq.get(index).map(|w| w.op) else {
+            return;
+        };
+        let (pd, qpn) = (self.conn.pd, self.conn.qpn.value());
+        let done = match op {
+            SendOp::LocalInvalidate { rkey } => {
+                let gone = cx.nic.memory.invalidate(pd, qpn, rkey, false);
+                gone.map_err(|e| (WcStatus::LocQpOpErr, Cause::new(Rule::LocalKey(e))))
+            }
+            SendOp::BindMw { mw, rkey, lkey, addr, length, access } => {
+                let bind = BindMw { mw, pd, qpn, lkey, new_rkey: rkey, addr, len: length, access };
+                let bound = cx.nic.memory.bind_mw(&bind).map(|_| ());
+                bound.map_err(|e| (WcStatus::MwBindErr, Cause::new(Rule::Bind(e))))
+            }
+            _ => Ok(()),
+        };
+        match done {
+            Ok(()) => {
+                if let Some(wqe) = self.sq.get_mut(index) {
+                    wqe.stage = Stage::Done;
+                }
+                self.requester.pass();
+                self.retire(cx);
+            }
+            Err((status, cause)) => {
+                self.fail_wqe(cx, index, status, cause);
+            }
+        }
+    }
+
+    /// Takes note that a WQE cannot be done. It is told of when all before it are done.
+    fn fail_wqe<T: Transmit>(
+        &mut self,
+        cx: &mut Cx<'_, T>,
+        index: u64,
+        status: WcStatus,
+        cause: Cause,
+    ) -> Step {
+        if let Some(wqe) = self.sq.get_mut(index) {
+            wqe.stage = Stage::Failed(status, cause);
+        }
+        if index == self.sq.first() {
+            self.fail_front_stage(cx);
+        }
+        Step::Rest
+    }
+
+    /// Completes what is done, oldest first.
+    pub(crate) fn retire<T>(&mut self, cx: &mut Cx<'_, T>) {
+        while self.sq.front().is_some_and(|w| w.stage == Stage::Done) {
+            let index = self.sq.first();
+            let Some(wqe) = self.sq.pop() else { break };
+            if wqe.awaits_response() {
+                self.requester.answered(index);
+            }
+            if cx.qp.sig_all || wqe.flags.contains(crate::wr::SendFlags::SIGNALED) {
+                let byte_len = match wqe.op {
+                    SendOp::Read { .. } => wqe.length,
+                    SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => 8,
+                    _ => 0,
+                };
+                let end = (WcStatus::Success, None);
+                self.complete_send(cx, wqe.wr_id, wqe.wc_opcode(), byte_len, end);
+            }
+        }
+        self.requester.advanced(&self.sq, self.completer.una());
+    }
+
+    /// IBA 11.6.3: an event when all that was begun in SQD has ended.
+    fn tell_drained<T>(&mut self, cx: &Cx<'_, T>) {
+        if !self.draining || self.state() != QpState::Sqd || !self.is_drained() {
+            return;
+        }
+        self.draining = false;
+        cx.nic.tell(crate::types::AsyncEvent::SqDrained(cx.qp.qpn));
+    }
+
+    /// Whether nothing that was begun is unfinished.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.sq.front().is_none_or(|w| w.stage == Stage::Posted)
+    }
+
+    /// Whether PSNs are in flight.
+    pub(crate) fn in_flight(&self) -> bool {
+        self.conn.reliable()
+            && self.conn.kind != QpKind::XrcTarget
+            && self.completer.una() != self.requester.top()
+    }
+}
+
+/// Hands a packet to the sink and counts it.
+pub(crate) fn put<T: Transmit>(
+    cx: &mut Cx<'_, T>,
+    path: &Path,
+    bth: &urxe_wire::Bth,
+    ext: &urxe_wire::Ext,
+    payload: Payload<'_>,
+) {
+    let mut header = [0; roce::MAX_HEADER_LEN];
+    // A header that its own opcode does not have is a defect of ours.
+    let len = roce::emit_headers(bth, ext, &mut header);
+    let len = len.unwrap_or_else(|e| unreachable!("{} cannot be written: {e}", bth.opcode));
+    let pad = usize::from(bth.pad);
+    let bytes = (len + payload.len() + pad) as u64;
+    tracing::trace!(
+        qpn = %cx.qp.qpn, opcode = %bth.opcode, psn = %bth.psn, dest_qp = %bth.dest_qp,
+        len = payload.len(), "sent"
+    );
+    cx.nic.counters.add(Count::TxPackets, 1);
+    cx.nic.counters.add(Count::TxBytes, bytes);
+    cx.out.packet(path, &header[..len], payload, pad);
+}

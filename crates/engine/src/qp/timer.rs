@@ -1,0 +1,101 @@
+//! Timers of a QP: the local ACK timeout, the RNR wait, retries.
+
+use super::{Cx, Inner};
+use crate::path::Transmit;
+use crate::reason::{Cause, Count, Rule};
+use crate::time::Time;
+use crate::types::WcStatus;
+
+impl Inner {
+    /// Starts, or starts over, the wait for an answer to the oldest PSN.
+    pub(super) fn start_retransmit(&mut self, now: Time) {
+        self.retransmit = if self.in_flight() && self.rnr.is_none() {
+            self.attr.timeout.duration().map(|wait| self.tick(now + wait))
+        } else {
+            None
+        };
+    }
+
+    /// The next time at which a timer of this profile can run out.
+    fn tick(&self, at: Time) -> Time {
+        let tick = u64::try_from(self.conn.profile.tick.as_nanos()).unwrap_or(0);
+        match at.as_nanos().checked_next_multiple_of(tick.max(1)) {
+            Some(nanos) => Time::from_nanos(nanos),
+            None => at,
+        }
+    }
+
+    /// Starts an RNR wait.
+    pub(super) fn start_rnr(&mut self, now: Time, timer: urxe_wire::RnrTimer) {
+        self.rnr = Some(self.tick(now + self.conn.profile.rnr_wait(timer)));
+        self.retransmit = None;
+    }
+
+    /// Progress: all retries are there again.
+    pub(super) const fn refill_retries(&mut self) {
+        self.retries_left = self.attr.retry_cnt;
+        self.rnr_retries_left = self.attr.rnr_retry;
+    }
+
+    pub(super) const fn stop_timers(&mut self) {
+        self.retransmit = None;
+        self.rnr = None;
+        self.pace = None;
+    }
+
+    /// Takes one retry; false if none is left (IBA C9-140).
+    pub(super) const fn take_retry(&mut self) -> bool {
+        if self.conn.profile.infinite_retry_at_7 && self.attr.retry_cnt == 7 {
+            return true;
+        }
+        let left = self.retries_left != 0;
+        self.retries_left = self.retries_left.saturating_sub(1);
+        left
+    }
+
+    /// Takes one RNR retry; 7 never runs out (IBA C9-144).
+    pub(super) const fn take_rnr_retry(&mut self) -> bool {
+        if self.attr.rnr_retry == 7 {
+            return true;
+        }
+        let left = self.rnr_retries_left != 0;
+        self.rnr_retries_left = self.rnr_retries_left.saturating_sub(1);
+        left
+    }
+
+    /// Does what is due at `cx.now`.
+    pub(crate) fn expire<T: Transmit>(&mut self, cx: &mut Cx<'_, T>) {
+        let now = cx.now;
+        if self.rnr.is_some_and(|at| at <= now) {
+            self.rnr = None;
+            self.start_retransmit(now);
+        }
+        if self.retransmit.is_some_and(|at| at <= now) {
+            self.on_timeout(cx);
+        }
+        if self.pace.is_some_and(|at| at <= now) {
+            self.pace = None;
+        }
+        if let Some(cc) = &mut self.cc
+            && cc.deadline().is_some_and(|at| at <= now)
+        {
+            cc.on_timer(now);
+        }
+    }
+
+    fn on_timeout<T: Transmit>(&mut self, cx: &mut Cx<'_, T>) {
+        cx.nic.counters.add(Count::LocalAckTimeoutErr, 1);
+        let una = self.completer.una();
+        tracing::debug!(qpn = %cx.qp.qpn, psn = %una, left = self.retries_left, "local ACK timeout");
+        if !self.take_retry() {
+            cx.nic.counters.add(Count::RetryExceeded, 1);
+            let cause = Cause::at(Rule::RetryExhausted, una);
+            self.fail_front(cx, WcStatus::RetryExcErr, cause);
+            return;
+        }
+        self.completer.forget_implied();
+        self.requester.window.on_timeout(self.requester.top());
+        self.requester.rewind(&self.sq, self.completer.cursor(), una);
+        self.start_retransmit(cx.now);
+    }
+}

@@ -1,0 +1,200 @@
+//! Receive WQEs: a QP's own queue and the shared one.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use urxe_memory::{PdId, Sge};
+
+use crate::types::SrqId;
+use crate::wr::{PostError, RecvWr};
+
+/// A ring of receive WQEs whose SGEs lie in one block, so that posting allocates nothing.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    wqes: VecDeque<(u64, usize, u8)>,
+    sges: Box<[Sge]>,
+    max_sge: usize,
+    capacity: usize,
+    /// Slot of the next WQE posted.
+    next_slot: usize,
+}
+
+/// A receive WQE taken from its queue, kept for one QP's message in progress.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) wr_id: u64,
+    sges: Box<[Sge]>,
+    count: usize,
+}
+
+impl Taken {
+    pub(crate) fn new(max_sge: usize) -> Self {
+        Self { wr_id: 0, sges: vec![Sge::default(); max_sge].into(), count: 0 }
+    }
+
+    pub(crate) fn sges(&self) -> &[Sge] {
+        &self.sges[..self.count]
+    }
+
+    /// Bytes it can hold.
+    pub(crate) fn room(&self) -> u64 {
+        Sge::total(self.sges())
+    }
+}
+
+impl Ring {
+    pub(crate) fn new(capacity: usize, max_sge: usize) -> Self {
+        Self {
+            wqes: VecDeque::with_capacity(capacity),
+            sges: vec![Sge::default(); capacity * max_sge].into(),
+            max_sge,
+            capacity,
+            next_slot: 0,
+        }
+    }
+
+    pub(crate) fn post(&mut self, wr: &RecvWr<'_>) -> Result<(), PostError> {
+        if self.wqes.len() >= self.capacity {
+            let capacity = u32::try_from(self.capacity).unwrap_or(u32::MAX);
+            return Err(PostError::Full { capacity });
+        }
+        let (got, max) = (wr.sges.len(), self.max_sge);
+        let count = u8::try_from(got).ok().filter(|_| got <= max);
+        let count = count.ok_or(PostError::TooManySges { got, max })?;
+        let at = self.next_slot * self.max_sge;
+        self.sges[at..at + got].copy_from_slice(wr.sges);
+        self.wqes.push_back((wr.wr_id, self.next_slot, count));
+        self.next_slot = (self.next_slot + 1) % self.capacity;
+        Ok(())
+    }
+
+    /// Moves the oldest WQE into `taken`; says whether there was one.
+    pub(crate) fn take(&mut self, taken: &mut Taken) -> bool {
+        let Some((wr_id, slot, count)) = self.wqes.pop_front() else {
+            return false;
+        };
+        let (at, count) = (slot * self.max_sge, usize::from(count));
+        taken.wr_id = wr_id;
+        taken.count = count;
+        taken.sges[..count].copy_from_slice(&self.sges[at..at + count]);
+        true
+    }
+
+    /// Takes the oldest WQE away without its SGEs: it is flushed.
+    pub(crate) fn pop(&mut self) -> Option<u64> {
+        self.wqes.pop_front().map(|(wr_id, ..)| wr_id)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.wqes.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.wqes.clear();
+    }
+
+    pub(crate) fn max_sge(&self) -> usize {
+        self.max_sge
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// A ring of another capacity with the same WQEs, or `None` if they do not fit.
+    fn resized(&self, capacity: usize) -> Option<Self> {
+        if capacity < self.wqes.len() {
+            return None;
+        }
+        let mut ring = Self::new(capacity, self.max_sge);
+        for &(wr_id, slot, count) in &self.wqes {
+            let at = slot * self.max_sge;
+            let sges = &self.sges[at..at + usize::from(count)];
+            ring.post(&RecvWr { wr_id, sges }).ok()?;
+        }
+        Some(ring)
+    }
+}
+
+/// A shared receive queue.
+#[derive(Debug)]
+pub(crate) struct Srq {
+    pub(crate) id: SrqId,
+    pub(crate) pd: PdId,
+    /// XRC: the domain whose target QPs may use it, and the CQ they complete to.
+    pub(crate) xrc: Option<(crate::types::XrcdId, std::sync::Arc<crate::cq::Cq>)>,
+    inner: Mutex<SrqInner>,
+}
+
+#[derive(Debug)]
+struct SrqInner {
+    ring: Ring,
+    /// Tell once when fewer WQEs than this are left; 0 is disarmed.
+    limit: u32,
+}
+
+/// What an SRQ is set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SrqAttr {
+    /// How many WQEs it holds at most.
+    pub max_wr: u32,
+    /// SGEs of each at most.
+    pub max_sge: u32,
+    /// Below so many WQEs an event tells; 0 when disarmed.
+    pub limit: u32,
+}
+
+impl Srq {
+    pub(crate) fn new(
+        id: SrqId,
+        pd: PdId,
+        xrc: Option<(crate::types::XrcdId, std::sync::Arc<crate::cq::Cq>)>,
+        attr: SrqAttr,
+    ) -> Self {
+        let ring = Ring::new(attr.max_wr as usize, attr.max_sge as usize);
+        Self { id, pd, xrc, inner: Mutex::new(SrqInner { ring, limit: attr.limit }) }
+    }
+
+    pub(crate) fn post(&self, wr: &RecvWr<'_>) -> Result<(), PostError> {
+        self.inner.lock().ring.post(wr)
+    }
+
+    /// Takes a WQE; says whether there was one, and whether the limit was passed just now.
+    pub(crate) fn take(&self, taken: &mut Taken) -> (bool, bool) {
+        let inner = &mut *self.inner.lock();
+        let took = inner.ring.take(taken);
+        // IBA C10-161: below the limit one event, then the limit is disarmed.
+        let below = took && inner.limit != 0 && inner.ring.len() < inner.limit as usize;
+        if below {
+            inner.limit = 0;
+        }
+        (took, below)
+    }
+
+    pub(crate) fn attr(&self) -> SrqAttr {
+        let inner = self.inner.lock();
+        let as_u32 = |n| u32::try_from(n).unwrap_or(u32::MAX);
+        let (max_wr, max_sge) = (as_u32(inner.ring.capacity()), as_u32(inner.ring.max_sge()));
+        SrqAttr { max_wr, max_sge, limit: inner.limit }
+    }
+
+    /// Sets the limit; says whether it is passed already.
+    pub(crate) fn set_limit(&self, limit: u32) -> bool {
+        let inner = &mut *self.inner.lock();
+        let below = limit != 0 && inner.ring.len() < limit as usize;
+        inner.limit = if below { 0 } else { limit };
+        below
+    }
+
+    /// Changes how many WQEs fit; false if more are waiting.
+    pub(crate) fn resize(&self, max_wr: usize) -> bool {
+        let inner = &mut *self.inner.lock();
+        match inner.ring.resized(max_wr) {
+            Some(ring) => {
+                inner.ring = ring;
+                true
+            }
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The send queue: WQEs from posted to completed, and which PSNs they hold.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use urxe_memory::{MAX_SGE, Sge};
+use urxe_wire::{Psn, QKey, Qpn};
+
+use crate::ah::Ah;
+use crate::reason::Cause;
+use crate::types::{WcOpcode, WcStatus};
+use crate::wr::{PostError, SendFlags, SendOp, SendWr};
+
+/// Where a send WQE is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Posted; no PSN is assigned.
+    Posted,
+    /// It holds PSNs; some of its packets have been sent.
+    Started,
+    /// Acknowledged, or done where nothing acknowledges.
+    Done,
+    /// It cannot be done. Told when all before it are.
+    Failed(WcStatus, Cause),
+}
+
+/// A send WQE.
+#[derive(Debug)]
+pub(crate) struct Wqe {
+    pub(crate) wr_id: u64,
+    pub(crate) op: SendOp,
+    pub(crate) flags: SendFlags,
+    /// Bytes of the message; for READs those that come back.
+    pub(crate) length: u32,
+    pub(crate) dest: Option<(Arc<Ah>, Qpn, QKey)>,
+    pub(crate) remote_srqn: u32,
+    pub(crate) stage: Stage,
+    /// Its first PSN, once started.
+    pub(crate) first_psn: Psn,
+    /// How many PSNs it takes: request packets, for a READ those of the response.
+    pub(crate) psns: u32,
+    /// Send sequence number: its place among the requests, to be compared with MSN and credits.
+    pub(crate) ssn: Psn,
+    slot: usize,
+    sge_count: u8,
+    inline: bool,
+}
+
+impl Wqe {
+    /// One past its last PSN.
+    pub(crate) const fn end_psn(&self) -> Psn {
+        self.first_psn.add(self.psns)
+    }
+
+    /// Whether the peer answers it with data of its own rather than an ACK alone.
+    pub(crate) const fn awaits_response(&self) -> bool {
+        matches!(
+            self.op,
+            SendOp::Read { .. }
+                | SendOp::CompareSwap { .. }
+                | SendOp::FetchAdd { .. }
+                | SendOp::Flush { .. }
+                | SendOp::AtomicWrite { .. }
+        )
+    }
+
+    /// Whether it never leaves this NIC.
+    pub(crate) const fn is_local(&self) -> bool {
+        matches!(self.op, SendOp::LocalInvalidate { .. } | SendOp::BindMw { .. })
+    }
+
+    /// Whether it takes a receive WQE at the peer.
+    pub(crate) const fn takes_recv_wqe(&self) -> bool {
+        matches!(
+            self.op,
+            SendOp::Send { .. }
+                | SendOp::SendInvalidate { .. }
+                | SendOp::Write { imm: Some(_), .. }
+        )
+    }
+
+    /// What its completion calls it.
+    pub(crate) const fn wc_opcode(&self) -> WcOpcode {
+        match self.op {
+            SendOp::Send { .. } | SendOp::SendInvalidate { .. } => WcOpcode::Send,
+            SendOp::Write { .. } => WcOpcode::RdmaWrite,
+            SendOp::Read { .. } => WcOpcode::RdmaRead,
+            SendOp::CompareSwap { .. } => WcOpcode::CompSwap,
+            SendOp::FetchAdd { .. } => WcOpcode::FetchAdd,
+            SendOp::Flush { .. } => WcOpcode::Flush,
+            SendOp::AtomicWrite { .. } => WcOpcode::AtomicWrite,
+            SendOp::LocalInvalidate { .. } => WcOpcode::LocalInv,
+            SendOp::BindMw { .. } => WcOpcode::BindMw,
+        }
+    }
+}
+
+/// The local memory of a WQE.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Local<'a> {
+    Sges(&'a [Sge]),
+    Inline(&'a [u8]),
+}
+
+/// A QP's send queue. WQEs have indices that count up for ever.
+#[derive(Debug)]
+pub(crate) struct Sq {
+    ring: VecDeque<Wqe>,
+    capacity: usize,
+    max_sge: usize,
+    max_inline: usize,
+    sges: Box<[Sge]>,
+    inline: Box<[u8]>,
+    first: u64,
+    next_slot: usize,
+}
+
+impl Sq {
+    pub(crate) fn new(capacity: usize, max_sge: usize, max_inline: usize) -> Self {
+        Self {
+            ring: VecDeque::with_capacity(capacity),
+            capacity,
+            max_sge: max_sge.min(MAX_SGE),
+            max_inline,
+            sges: vec![Sge::default(); capacity * max_sge.min(MAX_SGE)].into(),
+            inline: vec![0; capacity * max_inline].into(),
+            first: 0,
+            next_slot: 0,
+        }
+    }
+
+    /// Index of the oldest WQE.
+    pub(crate) const fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Index that the next WQE posted will get.
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.ring.len() as u64
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    pub(crate) fn get(&self, index: u64) -> Option<&Wqe> {
+        let at = index.checked_sub(self.first)?;
+        self.ring.get(usize::try_from(at).ok()?)
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u64) -> Option<&mut Wqe> {
+        let at = index.checked_sub(self.first)?;
+        self.ring.get_mut(usize::try_from(at).ok()?)
+    }
+
+    pub(crate) fn front(&self) -> Option<&Wqe> {
+        self.ring.front()
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Wqe> {
+        let wqe = self.ring.pop_front()?;
+        self.first += 1;
+        Some(wqe)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.first = self.end();
+        self.ring.clear();
+    }
+
+    /// The local memory of `wqe`.
+    pub(crate) fn local(&self, wqe: &Wqe) -> Local<'_> {
+        if wqe.inline {
+            let at = wqe.slot * self.max_inline;
+            return Local::Inline(&self.inline[at..at + wqe.length as usize]);
+        }
+        let at = wqe.slot * self.max_sge;
+        Local::Sges(&self.sges[at..at + usize::from(wqe.sge_count)])
+    }
+
+    /// Adds a request whose operation the caller has checked; `length` is its message's.
+    pub(crate) fn post(
+        &mut self,
+        wr: &SendWr<'_>,
+        length: u32,
+        dest: Option<(Arc<Ah>, Qpn, QKey)>,
+    ) -> Result<(), PostError> {
+        if self.ring.len() >= self.capacity {
+            let capacity = u32::try_from(self.capacity).unwrap_or(u32::MAX);
+            return Err(PostError::Full { capacity });
+        }
+        let inline = wr.flags.contains(SendFlags::INLINE);
+        let slot = self.next_slot;
+        let mut sge_count = 0;
+        if inline {
+            let (got, max) = (wr.inline.len(), self.max_inline);
+            if got > max {
+                return Err(PostError::InlineTooLong { got, max });
+            }
+            let at = slot * self.max_inline;
+            self.inline[at..at + got].copy_from_slice(wr.inline);
+        } else {
+            let (got, max) = (wr.sges.len(), self.max_sge);
+            let fits = u8::try_from(got).ok().filter(|_| got <= max);
+            sge_count = fits.ok_or(PostError::TooManySges { got, max })?;
+            let at = slot * self.max_sge;
+            self.sges[at..at + got].copy_from_slice(wr.sges);
+        }
+        self.next_slot = (slot + 1) % self.capacity;
+        self.ring.push_back(Wqe {
+            wr_id: wr.wr_id,
+            op: wr.op,
+            flags: wr.flags,
+            length,
+            dest,
+            remote_srqn: wr.remote_srqn,
+            stage: Stage::Posted,
+            first_psn: Psn::ZERO,
+            psns: 0,
+            ssn: Psn::ZERO,
+            slot,
+            sge_count,
+            inline,
+        });
+        Ok(())
+    }
+
+    /// The started WQE that holds `psn`, looked for from `from` on.
+    pub(crate) fn find(&self, from: u64, psn: Psn) -> Option<u64> {
+        let mut index = from.max(self.first);
+        loop {
+            let wqe = self.get(index)?;
+            if wqe.psns != 0 && psn.since(wqe.first_psn) < wqe.psns {
+                return Some(index);
+            }
+            if matches!(wqe.stage, Stage::Posted | Stage::Failed(..)) {
+                return None;
+            }
+            index += 1;
+        }
+    }
+}
