@@ -171,14 +171,14 @@ impl Completer {
     }
 
     /// Brings the completer to the request that `psn` answers: all before it is acknowledged.
-    fn reach<'a>(
+    fn reach(
         &mut self,
-        sq: &'a mut Sq,
+        sq: &mut Sq,
         opcode: Opcode,
         psn: Psn,
         conn: &Conn,
         answers: impl Fn(&SendOp) -> bool,
-    ) -> Result<&'a Wqe, Verdict> {
+    ) -> Result<u64, Verdict> {
         let bad = Rule::ResponseOpcode(opcode);
         let bad =
             Verdict::Fatal { status: WcStatus::BadRespErr, cause: Cause::at(bad, psn) };
@@ -191,7 +191,7 @@ impl Completer {
         if !self.acknowledge(sq, first) || self.una != psn {
             return Err(self.imply(conn));
         }
-        sq.get(index).ok_or(bad)
+        Ok(index)
     }
 
     fn on_read(
@@ -210,8 +210,11 @@ impl Completer {
             )
         };
         let wqe = match self.reach(sq, info.opcode, psn, conn, reads) {
-            Ok(wqe) => wqe,
+            Ok(index) => sq.get(index),
             Err(verdict) => return verdict,
+        };
+        let Some(wqe) = wqe else {
+            return Verdict::Ignore(Drop::GhostAck);
         };
         let fatal = |status, rule| Verdict::Fatal { status, cause: Cause::at(rule, psn) };
         let nth = psn.since(wqe.first_psn);
@@ -252,8 +255,11 @@ impl Completer {
             matches!(op, SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. })
         };
         let wqe = match self.reach(sq, info.opcode, psn, conn, atomics) {
-            Ok(wqe) => wqe,
+            Ok(index) => sq.get(index),
             Err(verdict) => return verdict,
+        };
+        let Some(wqe) = wqe else {
+            return Verdict::Ignore(Drop::GhostAck);
         };
         let original = packet.ext.atomic_ack.unwrap_or_default().original;
         if let Local::Sges(sges) = sq.local(wqe)

@@ -208,7 +208,7 @@ impl Requester {
         bth.pkey = conn.pkey;
         bth.mig_req = conn.profile.mig_req;
         bth.solicited = last && wqe.flags.contains(SendFlags::SOLICITED);
-        bth.pad = urxe_wire::roce::pad_for(len);
+        bth.pad = urxe_wire::pad_for(len);
         if conn.reliable() {
             // The last packet the window lets go must bring an answer, or all would wait.
             let fills = psn.add(psns).since(una) >= self.window.size();

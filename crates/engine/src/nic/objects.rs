@@ -7,7 +7,7 @@ use urxe_wire::Qpn;
 
 use super::{INDEX_BITS, Nic, VerbsError};
 use crate::ah::Ah;
-use crate::attr::{AhAttr, AttrMask, Limits, QpAttr, QpCaps, QpKind, QpState};
+use crate::attr::{AhAttr, AttrMask, Limits, Needs, QpAttr, QpCaps, QpKind, QpState};
 use crate::config::NicConfig;
 use crate::cq::Cq;
 use crate::dcqcn::NotificationPoint;
@@ -98,7 +98,7 @@ impl Nic {
         range("max_window", config.max_window, 4, 1 << 22)?;
         range("caps.max_qp", caps.max_qp, 1, (1 << INDEX_BITS) - 2)?;
         range("caps.max_sge", caps.max_sge, 1, len(urxe_memory::MAX_SGE))?;
-        range("caps.max_inline", caps.max_inline, 0, len(urxe_memory::MAX_INLINE))?;
+        range("caps.max_inline", caps.max_inline, 0, 4096)?;
         range("caps.max_wr", caps.max_wr, 1, 1 << 20)?;
         range("caps.max_srq", caps.max_srq, 0, 0x00ff_fffe)?;
         let memory = Memory::new(Config {
@@ -389,7 +389,7 @@ impl Nic {
         let kind = self.query_qp(id)?.kind;
         for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
             let from = self.query_qp(id)?.attr.qp_state;
-            let mask = AttrMask::STATE | crate::attr::required(kind, from, state);
+            let mask = AttrMask::STATE | Needs::of(kind, from, state).map_or(AttrMask::empty(), |n| n.required);
             self.modify_qp(id, &QpAttr { qp_state: state, ..*attr }, mask)?;
         }
         Ok(())

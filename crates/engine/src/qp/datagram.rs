@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use urxe_wire::ib::{ud_header_v4, ud_header_v6};
-use urxe_wire::ip::{Ipv4, Ipv6};
-use urxe_wire::{Opcode, Roce, Transport};
+
+
+use urxe_wire::{Ipv4, Ipv6, Opcode, Roce, Transport, ud_header_v4, ud_header_v6};
 
 use super::{Cx, Inner, Source};
 use crate::path::{Ecn, Path, Received, Transmit};

@@ -1,6 +1,6 @@
 //! From state to state.
 
-use urxe_wire::{PKey, Psn, udp};
+use urxe_wire::{PKey, Psn, flow_label, source_port};
 
 use super::{Cx, Inner};
 use crate::attr::{AhAttr, AttrError, AttrMask, Limits, QpAttr, QpKind, QpState};
@@ -25,8 +25,8 @@ pub(crate) fn flow_path(
         let hash = own.value().wrapping_mul(0x61c8_8647) >> 18;
         (0xc000 | u16::try_from(hash & 0x3fff).unwrap_or(0), 0)
     } else {
-        let label = if ah.flow_label == 0 { udp::flow_label(own, peer) } else { ah.flow_label };
-        (udp::source_port(label), if config.profile.flow_label { ah.flow_label } else { 0 })
+        let label = if ah.flow_label == 0 { flow_label(own, peer) } else { ah.flow_label };
+        (source_port(label), if config.profile.flow_label { ah.flow_label } else { 0 })
     };
     let (traffic_class, hop_limit) = (ah.traffic_class, ah.hop_limit);
     Some(Path { src, dst: ah.dst, src_port, traffic_class, hop_limit, flow_label })

@@ -1,7 +1,7 @@
 //! Sending: answers first, then requests, a quantum at a time.
 
 use urxe_memory::{BindMw, Gather};
-use urxe_wire::roce;
+use urxe_wire::{MAX_HEADER_LEN, emit_headers};
 
 use super::{Cx, Inner, Source};
 use crate::attr::{QpKind, QpState};
@@ -282,9 +282,9 @@ pub(crate) fn put<T: Transmit>(
     ext: &urxe_wire::Ext,
     payload: Payload<'_>,
 ) {
-    let mut header = [0; roce::MAX_HEADER_LEN];
+    let mut header = [0; MAX_HEADER_LEN];
     // A header that its own opcode does not have is a defect of ours.
-    let len = roce::emit_headers(bth, ext, &mut header);
+    let len = emit_headers(bth, ext, &mut header);
     let len = len.unwrap_or_else(|e| unreachable!("{} cannot be written: {e}", bth.opcode));
     let pad = usize::from(bth.pad);
     let bytes = (len + payload.len() + pad) as u64;

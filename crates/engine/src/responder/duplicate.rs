@@ -60,14 +60,14 @@ impl Responder {
             msn,
         };
         // An answer to the same READ that still waits is overtaken.
-        let waiting = self.replies.iter_mut().find(|reply| match reply {
+        let waiting = self.replies.iter().position(|reply| match reply {
             Reply::Read { va: v, rkey: k, left, .. } => {
                 *k == rkey && v.wrapping_add((*left).into()) == va.wrapping_add(length.into())
             }
             _ => false,
         });
         match waiting {
-            Some(reply) => *reply = again,
+            Some(at) => self.replies[at] = again,
             None if !self.queue(again) => return Action::Drop(Drop::BadDuplicate),
             None => {}
         }

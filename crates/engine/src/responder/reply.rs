@@ -107,7 +107,7 @@ impl Responder {
             ext.aeth = Some(aeth(ack, msn));
         }
         let mut packet = response(conn, Operation::ReadResponse, position, psn, ext);
-        packet.bth.pad = urxe_wire::roce::pad_for(len as usize);
+        packet.bth.pad = urxe_wire::pad_for(len as usize);
         packet.payload = payload;
         Outgoing::Packet(packet)
     }
