@@ -7,7 +7,7 @@ use urxe_wire::{
 
 use crate::conn::Conn;
 use crate::reason::{Cause, Drop, Rule};
-use crate::sq::{Local, Sq, Stage, Wqe};
+use crate::sq::{Local, Sq, Stage};
 use crate::types::WcStatus;
 use crate::wr::SendOp;
 
@@ -180,8 +180,7 @@ impl Completer {
         answers: impl Fn(&SendOp) -> bool,
     ) -> Result<u64, Verdict> {
         let bad = Rule::ResponseOpcode(opcode);
-        let bad =
-            Verdict::Fatal { status: WcStatus::BadRespErr, cause: Cause::at(bad, psn) };
+        let bad = Verdict::Fatal { status: WcStatus::BadRespErr, cause: Cause::at(bad, psn) };
         let Some(index) = sq.find(self.cursor, psn) else {
             return Err(Verdict::Ignore(Drop::GhostAck));
         };
@@ -204,10 +203,7 @@ impl Completer {
     ) -> Verdict {
         let psn = packet.bth.psn;
         let reads = |op: &SendOp| {
-            matches!(
-                op,
-                SendOp::Read { .. } | SendOp::Flush { .. } | SendOp::AtomicWrite { .. }
-            )
+            matches!(op, SendOp::Read { .. } | SendOp::Flush { .. } | SendOp::AtomicWrite { .. })
         };
         let wqe = match self.reach(sq, info.opcode, psn, conn, reads) {
             Ok(index) => sq.get(index),
@@ -251,9 +247,8 @@ impl Completer {
         memory: &Memory,
     ) -> Verdict {
         let psn = packet.bth.psn;
-        let atomics = |op: &SendOp| {
-            matches!(op, SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. })
-        };
+        let atomics =
+            |op: &SendOp| matches!(op, SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. });
         let wqe = match self.reach(sq, info.opcode, psn, conn, atomics) {
             Ok(index) => sq.get(index),
             Err(verdict) => return verdict,

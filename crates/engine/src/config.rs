@@ -5,6 +5,8 @@ use core::time::Duration;
 
 use urxe_wire::{Mtu, PKey, RnrTimer};
 
+use crate::dcqcn::{self, Rate};
+
 /// Where real NICs differ from the specification and from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -165,9 +167,11 @@ pub struct NicConfig {
     /// The most PSNs a QP has in flight, 4 to 2^22.
     pub max_window: u32,
     /// Congestion control of our QPs; `None` sends at any rate.
-    pub dcqcn: Option<crate::dcqcn::DcqcnParams>,
-    /// Line rate of the port, bits per second; where DCQCN starts from.
-    pub line_rate: u64,
+    pub dcqcn: Option<dcqcn::Checked>,
+    /// Line rate of the port; where DCQCN starts from.
+    pub line_rate: Rate,
+    /// The least time between two CNPs to one QP (DCQCN's N; 50 µs in the paper).
+    pub min_time_between_cnps: Duration,
 }
 
 impl NicConfig {
@@ -184,7 +188,8 @@ impl NicConfig {
             seed: 0,
             max_window: 512,
             dcqcn: None,
-            line_rate: 10_000_000_000,
+            line_rate: Rate::from_bps(10_000_000_000),
+            min_time_between_cnps: Duration::from_micros(50),
         }
     }
 }

@@ -54,7 +54,7 @@ pub struct Nic {
     line: Mutex<VecDeque<Qpn>>,
     lined: AtomicUsize,
     events: Mutex<VecDeque<Event>>,
-    notifications: Mutex<NotificationPoint>,
+    notifications: Mutex<NotificationPoint<(IpAddr, Qpn)>>,
 }
 
 impl Nic {
@@ -120,14 +120,7 @@ impl Nic {
         }
     }
 
-    fn hand(
-        &self,
-        now: Time,
-        qp: &Qp,
-        packet: &Received<'_>,
-        bth: &Bth,
-        out: &mut impl Transmit,
-    ) {
+    fn hand(&self, now: Time, qp: &Qp, packet: &Received<'_>, bth: &Bth, out: &mut impl Transmit) {
         let mut cx = Cx { nic: self, qp, now, out };
         let inner = &mut *qp.inner.lock();
         inner.on_packet(&mut cx, packet, bth);

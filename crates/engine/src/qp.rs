@@ -143,7 +143,11 @@ impl Qp {
             attr,
             conn: Conn::new(kind, qpn, pd, profile),
             path: None,
-            sq: Sq::new(size(caps.max_send_wr), size(caps.max_send_sge), size(caps.max_inline_data)),
+            sq: Sq::new(
+                size(caps.max_send_wr),
+                size(caps.max_send_sge),
+                size(caps.max_inline_data),
+            ),
             requester: Requester::new(Psn::ZERO, 0, false),
             completer: Completer::new(Psn::ZERO),
             responder: Responder::new(Psn::ZERO, 0, 0),

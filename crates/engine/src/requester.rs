@@ -55,6 +55,7 @@ pub(crate) enum Blocked {
 
 /// What comes next.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "lives on the stack for one packet; no allocation")]
 pub(crate) enum Next {
     /// This packet.
     Packet(Emit),

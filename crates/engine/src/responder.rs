@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 
 use urxe_memory::{KeyError, Memory};
-use urxe_wire::{
-    Aeth, Credit, Ext, NakCode, OpcodeInfo, Operation, Position, Psn, Roce, Syndrome,
-};
+use urxe_wire::{Aeth, Credit, Ext, NakCode, OpcodeInfo, Operation, Position, Psn, Roce, Syndrome};
 
 use crate::conn::Conn;
 use crate::reason::{Cause, Drop, Rule};
@@ -48,7 +46,12 @@ pub(crate) struct Responder {
 enum Message {
     None,
     Send,
-    Write { va: u64, rkey: u32, left: u32, total: u32 },
+    Write {
+        va: u64,
+        rkey: u32,
+        left: u32,
+        total: u32,
+    },
     /// Unreliable: its rest is dropped.
     Broken,
 }
@@ -63,21 +66,53 @@ enum Silence {
 /// An answer kept for duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Saved {
-    Read { first: Psn, psns: u32, va: u64, rkey: u32, length: u32 },
-    Atomic { psn: Psn, original: u64 },
+    Read {
+        first: Psn,
+        psns: u32,
+        va: u64,
+        rkey: u32,
+        length: u32,
+    },
+    Atomic {
+        psn: Psn,
+        original: u64,
+    },
     /// FLUSH or ATOMIC WRITE.
-    Empty { psn: Psn },
+    Empty {
+        psn: Psn,
+    },
 }
 
 /// An answer to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reply {
     /// The rest of a READ's response.
-    Read { psn: Psn, va: u64, rkey: u32, left: u32, started: bool, msn: Psn },
-    Atomic { psn: Psn, original: u64, msn: Psn },
-    Empty { psn: Psn, msn: Psn },
-    Ack { psn: Psn, msn: Psn },
-    Nak { psn: Psn, msn: Psn, syndrome: Syndrome },
+    Read {
+        psn: Psn,
+        va: u64,
+        rkey: u32,
+        left: u32,
+        started: bool,
+        msn: Psn,
+    },
+    Atomic {
+        psn: Psn,
+        original: u64,
+        msn: Psn,
+    },
+    Empty {
+        psn: Psn,
+        msn: Psn,
+    },
+    Ack {
+        psn: Psn,
+        msn: Psn,
+    },
+    Nak {
+        psn: Psn,
+        msn: Psn,
+        syndrome: Syndrome,
+    },
 }
 
 /// How a request that was done is answered.
@@ -505,7 +540,11 @@ impl Responder {
             Refusal::Invalid(Rule::OpcodeSequence(_)) => Drop::BrokenMessage,
             Refusal::Local(e) => {
                 let cause = Cause::new(Rule::LocalKey(e));
-                return Action::Fail { blame: Blame::Local, arrived: self.local_fault(cause), cause };
+                return Action::Fail {
+                    blame: Blame::Local,
+                    arrived: self.local_fault(cause),
+                    cause,
+                };
             }
             Refusal::Invalid(_) | Refusal::Access(_) | Refusal::Invalidate(_) => Drop::NotAllowed,
         })

@@ -139,10 +139,6 @@ impl Sq {
         self.first + self.ring.len() as u64
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ring.is_empty()
-    }
-
     pub(crate) fn get(&self, index: u64) -> Option<&Wqe> {
         let at = index.checked_sub(self.first)?;
         self.ring.get(usize::try_from(at).ok()?)

@@ -61,10 +61,6 @@ impl<T> Table<T> {
         Some(object)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.inner.read().used
-    }
-
     /// All objects, by index.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
         self.inner.read().slots.iter().flatten().cloned().collect()

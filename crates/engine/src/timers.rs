@@ -76,6 +76,12 @@ impl Timers {
         self.heap.first().map(|&(at, _)| at)
     }
 
+    /// The earliest deadline and its index.
+    #[must_use]
+    pub fn peek(&self) -> Option<(usize, Time)> {
+        self.heap.first().map(|&(at, index)| (index, at))
+    }
+
     /// The index with the earliest deadline if that is not after `now`; its deadline is gone
     /// then. Equal deadlines come in the order of their indices.
     pub fn pop_expired(&mut self, now: Time) -> Option<usize> {

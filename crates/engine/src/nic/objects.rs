@@ -76,6 +76,9 @@ pub struct QpInfo {
     pub window: u32,
 }
 
+/// Peers whose last CNP is remembered; beyond that the oldest is forgotten.
+const CNP_DESTINATIONS: usize = 1024;
+
 fn range(field: &'static str, got: u32, least: u32, most: u32) -> Result<(), VerbsError> {
     if (least..=most).contains(&got) {
         return Ok(());
@@ -132,7 +135,10 @@ impl Nic {
             line: parking_lot::Mutex::default(),
             lined: Default::default(),
             events: parking_lot::Mutex::default(),
-            notifications: parking_lot::Mutex::new(NotificationPoint::default()),
+            notifications: parking_lot::Mutex::new(NotificationPoint::new(
+                config.min_time_between_cnps,
+                CNP_DESTINATIONS,
+            )),
             config,
         })
     }
@@ -389,7 +395,8 @@ impl Nic {
         let kind = self.query_qp(id)?.kind;
         for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
             let from = self.query_qp(id)?.attr.qp_state;
-            let mask = AttrMask::STATE | Needs::of(kind, from, state).map_or(AttrMask::empty(), |n| n.required);
+            let mask = AttrMask::STATE
+                | Needs::of(kind, from, state).map_or(AttrMask::empty(), |n| n.required);
             self.modify_qp(id, &QpAttr { qp_state: state, ..*attr }, mask)?;
         }
         Ok(())

@@ -2,8 +2,6 @@
 
 use std::net::IpAddr;
 
-
-
 use urxe_wire::{Ipv4, Ipv6, Opcode, Roce, Transport, ud_header_v4, ud_header_v6};
 
 use super::{Cx, Inner, Source};

@@ -94,7 +94,7 @@ impl Inner {
         self.requester.start_at(self.sq.end());
         self.completer = Completer::new(self.attr.sq_psn);
         self.refill_retries();
-        self.cc = match (config.dcqcn, cx.qp.kind.is_connected()) {
+        self.cc = match (&config.dcqcn, cx.qp.kind.is_connected()) {
             (Some(params), true) => Some(ReactionPoint::new(params, config.line_rate)),
             _ => None,
         };

@@ -67,10 +67,10 @@ impl Inner {
             _ => u64::from(MAX_MESSAGE),
         };
         match wr.op {
-            SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } | SendOp::AtomicWrite { .. } => {
-                if got != 8 {
-                    return Err(PostError::AtomicLength(got));
-                }
+            SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } | SendOp::AtomicWrite { .. }
+                if got != 8 =>
+            {
+                return Err(PostError::AtomicLength(got));
             }
             SendOp::Flush { .. } | SendOp::LocalInvalidate { .. } | SendOp::BindMw { .. } => {
                 return Ok(0);
@@ -102,10 +102,8 @@ fn check_op(kind: QpKind, wr: &SendWr<'_>) -> Result<(), PostError> {
     if !fits {
         return unsupported;
     }
-    let returns_data = matches!(
-        wr.op,
-        SendOp::Read { .. } | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. }
-    );
+    let returns_data =
+        matches!(wr.op, SendOp::Read { .. } | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. });
     if returns_data && wr.flags.contains(SendFlags::INLINE) {
         return Err(PostError::Unsupported { op: "inline data", kind: op });
     }

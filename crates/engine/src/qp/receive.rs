@@ -95,14 +95,8 @@ impl Inner {
         }
         let before = self.completer.una();
         let top = self.requester.top();
-        let (verdict, grant) = self.completer.on_response(
-            &mut self.sq,
-            top,
-            info,
-            packet,
-            &self.conn,
-            &cx.nic.memory,
-        );
+        let (verdict, grant) =
+            self.completer.on_response(&mut self.sq, top, info, packet, &self.conn, &cx.nic.memory);
         if let Some(grant) = grant
             && self.conn.profile.credits
         {

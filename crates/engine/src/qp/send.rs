@@ -104,7 +104,8 @@ impl Inner {
 
     /// IBA 10.3.1: in SQD what was begun goes on, nothing new begins.
     fn may_send(&mut self, now: crate::time::Time) -> bool {
-        let begun = self.sq.get(self.requester.position()).is_some_and(|w| w.stage == Stage::Started);
+        let begun =
+            self.sq.get(self.requester.position()).is_some_and(|w| w.stage == Stage::Started);
         let state_allows = match self.state() {
             QpState::Rts => true,
             QpState::Sqd => begun || self.requester.mid_message(),

@@ -22,11 +22,11 @@ pub(super) fn sequence(message: Message, request: &Request<'_>) -> Result<(), Re
 /// Whether this QP lets the peer do this at all.
 pub(super) fn allowed(request: &Request<'_>, conn: &Conn) -> Result<(), Refusal> {
     let need = match request.info.operation {
-        Operation::Send => Access::empty(),
+        // A FLUSH's rights are the region's alone.
+        Operation::Send | Operation::Flush => Access::empty(),
         Operation::Write | Operation::AtomicWrite => Access::REMOTE_WRITE,
         Operation::ReadRequest => Access::REMOTE_READ,
         Operation::CompareSwap | Operation::FetchAdd => Access::REMOTE_ATOMIC,
-        Operation::Flush => Access::empty(),
         _ => return Err(Refusal::Invalid(Rule::NotAllowed(request.info.opcode))),
     };
     if !conn.access.contains(need) {
@@ -40,11 +40,7 @@ pub(super) fn allowed(request: &Request<'_>, conn: &Conn) -> Result<(), Refusal>
 }
 
 /// Whether the payload is as long as its place in the message asks (IBA C9-94).
-pub(super) fn length(
-    message: Message,
-    request: &Request<'_>,
-    conn: &Conn,
-) -> Result<(), Refusal> {
+pub(super) fn length(message: Message, request: &Request<'_>, conn: &Conn) -> Result<(), Refusal> {
     let got = request.len();
     let wrong = |wanted| Err(Refusal::Invalid(Rule::RequestLength(got, wanted)));
     let dma_len = request.ext().reth.map_or(0, |reth| reth.dma_len);

@@ -51,14 +51,7 @@ impl Responder {
             return Action::Drop(Drop::BadDuplicate);
         }
         let msn = self.msn;
-        let again = Reply::Read {
-            psn,
-            va: reth.va,
-            rkey,
-            left: reth.dma_len,
-            started: false,
-            msn,
-        };
+        let again = Reply::Read { psn, va: reth.va, rkey, left: reth.dma_len, started: false, msn };
         // An answer to the same READ that still waits is overtaken.
         let waiting = self.replies.iter().position(|reply| match reply {
             Reply::Read { va: v, rkey: k, left, .. } => {
@@ -77,8 +70,7 @@ impl Responder {
     fn may_read<R: Receives>(&self, reth: &Reth, env: &Env<'_, R>) -> bool {
         let (pd, qpn) = (env.conn.pd, env.conn.qpn.value());
         let len = u64::from(reth.dma_len);
-        len == 0
-            || env.memory.remote(pd, qpn, reth.rkey, reth.va, len, Access::REMOTE_READ).is_ok()
+        len == 0 || env.memory.remote(pd, qpn, reth.rkey, reth.va, len, Access::REMOTE_READ).is_ok()
     }
 
     /// Atomics, FLUSH and ATOMIC WRITE are never done twice: the saved answer goes again, or,

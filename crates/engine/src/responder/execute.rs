@@ -95,7 +95,7 @@ impl Responder {
     ) -> Result<Answer, Refusal> {
         let atomic = request.ext().atomic.unwrap_or_default();
         self.room_for_answer(env)?;
-        if atomic.va % 8 != 0 {
+        if !atomic.va.is_multiple_of(8) {
             // IBA C9-92 asks for a remote access NAK; rxe answers so too.
             let error = KeyError::Misaligned { key: atomic.rkey, addr: atomic.va };
             return Err(Refusal::Access(error));
@@ -140,7 +140,7 @@ fn remote<R: Receives>(
 
 fn do_atomic_write<R: Receives>(request: &Request<'_>, env: &Env<'_, R>) -> Result<(), Refusal> {
     let reth = request.ext().reth.unwrap_or_default();
-    if reth.va % 8 != 0 {
+    if !reth.va.is_multiple_of(8) {
         let error = KeyError::Misaligned { key: reth.rkey, addr: reth.va };
         return Err(Refusal::Access(error));
     }
@@ -149,9 +149,7 @@ fn do_atomic_write<R: Receives>(request: &Request<'_>, env: &Env<'_, R>) -> Resu
         return Err(Refusal::Invalid(Rule::RequestLength(request.len(), 8)));
     };
     match target {
-        Some(target) => {
-            target.write_u64(0, u64::from_ne_bytes(bytes)).map_err(Refusal::Access)
-        }
+        Some(target) => target.write_u64(0, u64::from_ne_bytes(bytes)).map_err(Refusal::Access),
         None => Err(Refusal::Invalid(Rule::RequestLength(0, 8))),
     }
 }

@@ -120,7 +120,8 @@ fn response(
     psn: Psn,
     ext: Ext,
 ) -> ReplyPacket {
-    let mut bth = Bth::new(response_opcode(conn.transport(), operation, position), conn.dest_qp, psn);
+    let mut bth =
+        Bth::new(response_opcode(conn.transport(), operation, position), conn.dest_qp, psn);
     bth.pkey = conn.pkey;
     bth.mig_req = conn.profile.mig_req;
     ReplyPacket { bth, ext, payload: None }

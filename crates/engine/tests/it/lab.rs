@@ -1,7 +1,5 @@
 //! A NIC under test, its memory, and a peer made by hand: a test reads as what is sent and
 //! received, at what time.
-#![allow(dead_code, reason = "each test file uses a part")]
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -17,41 +15,41 @@ use urxe_wire::{
     Syndrome,
 };
 
-pub const US: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-pub const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-pub const PEER_QPN: Qpn = Qpn::new(0x77);
+pub(crate) const US: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+pub(crate) const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+pub(crate) const PEER_QPN: Qpn = Qpn::new(0x77);
 /// Start of our packets and of the peer's.
-pub const SQ_PSN: u32 = 100;
-pub const RQ_PSN: u32 = 500;
-pub const Q_KEY: QKey = QKey(0x1111_1111);
+pub(crate) const SQ_PSN: u32 = 100;
+pub(crate) const RQ_PSN: u32 = 500;
+pub(crate) const Q_KEY: QKey = QKey(0x1111_1111);
 
 /// All that left a NIC.
 #[derive(Default)]
-pub struct Sink {
-    pub sent: Vec<Sent>,
-    pub full: bool,
+pub(crate) struct Sink {
+    pub(crate) sent: Vec<Sent>,
+    pub(crate) full: bool,
 }
 
 /// A packet that left.
 #[derive(Clone, Debug)]
-pub struct Sent {
-    pub path: Path,
+pub(crate) struct Sent {
+    pub(crate) path: Path,
     /// BTH to ICRC; the ICRC is zero.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Sent {
-    pub fn roce(&self) -> Roce<'_> {
+    pub(crate) fn roce(&self) -> Roce<'_> {
         Roce::parse(&self.bytes).unwrap()
     }
 
     /// One line: opcode, PSN, what counts.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         describe(&self.roce())
     }
 
     /// As it comes to the peer.
-    pub fn received(&self) -> Received<'_> {
+    pub(crate) fn received(&self) -> Received<'_> {
         Received {
             src: self.path.src,
             dst: self.path.dst,
@@ -63,7 +61,7 @@ impl Sent {
     }
 }
 
-pub fn describe(p: &Roce<'_>) -> String {
+pub(crate) fn describe(p: &Roce<'_>) -> String {
     let mut line = format!("{} psn={}", p.bth.opcode, p.bth.psn);
     let mut add = |s: String| {
         line.push(' ');
@@ -126,18 +124,18 @@ impl Transmit for Sink {
 }
 
 /// A NIC with a PD, a CQ for all, a 64 KiB region with all rights, and virtual time.
-pub struct Node {
-    pub nic: Nic,
-    pub now: Time,
-    pub pd: PdId,
-    pub cq: CqId,
-    pub buffer: Arc<Buffer>,
-    pub mr: MrInfo,
-    pub sink: Sink,
-    pub peer: IpAddr,
+pub(crate) struct Node {
+    pub(crate) nic: Nic,
+    pub(crate) now: Time,
+    pub(crate) pd: PdId,
+    pub(crate) cq: CqId,
+    pub(crate) buffer: Arc<Buffer>,
+    pub(crate) mr: MrInfo,
+    pub(crate) sink: Sink,
+    pub(crate) peer: IpAddr,
 }
 
-pub fn all_rights() -> Access {
+pub(crate) fn all_rights() -> Access {
     Access::LOCAL_WRITE
         | Access::REMOTE_READ
         | Access::REMOTE_WRITE
@@ -148,11 +146,11 @@ pub fn all_rights() -> Access {
 }
 
 /// Where the region of a [`Node`] starts, as peers see it.
-pub const BASE: u64 = 0x10_0000;
-pub const SIZE: usize = 1 << 16;
+pub(crate) const BASE: u64 = 0x10_0000;
+pub(crate) const SIZE: usize = 1 << 16;
 
 impl Node {
-    pub fn new(us: IpAddr, peer: IpAddr, edit: impl FnOnce(&mut NicConfig)) -> Self {
+    pub(crate) fn new(us: IpAddr, peer: IpAddr, edit: impl FnOnce(&mut NicConfig)) -> Self {
         let mut config = NicConfig::new(us);
         config.active_mtu = Mtu::B4096;
         edit(&mut config);
@@ -167,11 +165,11 @@ impl Node {
     }
 
     /// An SGE of the region.
-    pub fn sge(&self, offset: u64, length: u32) -> Sge {
+    pub(crate) fn sge(&self, offset: u64, length: u32) -> Sge {
         Sge { addr: BASE + offset, length, lkey: self.mr.lkey }
     }
 
-    pub fn init(&self, kind: QpKind) -> QpInit {
+    pub(crate) fn init(&self, kind: QpKind) -> QpInit {
         let caps = QpCaps {
             max_send_wr: 64,
             max_recv_wr: 64,
@@ -184,7 +182,7 @@ impl Node {
         QpInit { kind, pd, send_cq: cq, recv_cq: cq, srq, xrcd, caps, sig_all }
     }
 
-    pub fn attr(&self) -> QpAttr {
+    pub(crate) fn attr(&self) -> QpAttr {
         QpAttr {
             path_mtu: Mtu::B1024,
             qkey: Q_KEY,
@@ -205,7 +203,7 @@ impl Node {
     }
 
     /// A QP of `kind` in RTS, set as `edit` says.
-    pub fn qp(&mut self, kind: QpKind, edit: impl FnOnce(&mut QpInit, &mut QpAttr)) -> QpId {
+    pub(crate) fn qp(&mut self, kind: QpKind, edit: impl FnOnce(&mut QpInit, &mut QpAttr)) -> QpId {
         let (mut init, mut attr) = (self.init(kind), self.attr());
         edit(&mut init, &mut attr);
         let qp = self.nic.create_qp(&init).unwrap();
@@ -213,43 +211,43 @@ impl Node {
         qp
     }
 
-    pub fn send(&mut self, qp: QpId, wr: &SendWr<'_>) {
+    pub(crate) fn send(&mut self, qp: QpId, wr: &SendWr<'_>) {
         self.nic.post_send(self.now, qp, wr, &mut self.sink).unwrap();
     }
 
     /// A signaled SEND of `length` bytes from `offset`.
-    pub fn send_bytes(&mut self, qp: QpId, wr_id: u64, offset: u64, length: u32) {
+    pub(crate) fn send_bytes(&mut self, qp: QpId, wr_id: u64, offset: u64, length: u32) {
         let sges = [self.sge(offset, length)];
         self.send(qp, &SendWr::new(wr_id, SendOp::Send { imm: None }, &sges));
     }
 
-    pub fn recv(&mut self, qp: QpId, wr_id: u64, offset: u64, length: u32) {
+    pub(crate) fn recv(&mut self, qp: QpId, wr_id: u64, offset: u64, length: u32) {
         let sges = [self.sge(offset, length)];
         self.nic.post_recv(self.now, qp, &RecvWr { wr_id, sges: &sges }).unwrap();
     }
 
     /// What was sent since the last call, a line each.
-    pub fn sent(&mut self) -> Vec<String> {
+    pub(crate) fn sent(&mut self) -> Vec<String> {
         self.sink.sent.drain(..).map(|s| s.line()).collect()
     }
 
-    pub fn completions(&mut self) -> Vec<Completion> {
+    pub(crate) fn completions(&mut self) -> Vec<Completion> {
         let mut all = Vec::new();
         self.nic.poll_cq(self.cq, &mut all, usize::MAX).unwrap();
         all
     }
 
     /// The completions since the last call: number and status.
-    pub fn done(&mut self) -> Vec<(u64, WcStatus)> {
+    pub(crate) fn done(&mut self) -> Vec<(u64, WcStatus)> {
         self.completions().iter().map(|c| (c.wr_id, c.status)).collect()
     }
 
-    pub fn events(&mut self) -> Vec<Event> {
+    pub(crate) fn events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.nic.take_event()).collect()
     }
 
     /// Time goes on to the next deadline, which is done. Gives how long that took.
-    pub fn next_deadline(&mut self) -> Option<Duration> {
+    pub(crate) fn next_deadline(&mut self) -> Option<Duration> {
         let deadline = self.nic.next_deadline()?;
         let wait = deadline.at.saturating_since(self.now);
         self.now = self.now.max(deadline.at);
@@ -257,18 +255,18 @@ impl Node {
         Some(wait)
     }
 
-    pub fn pass(&mut self, time: Duration) {
+    pub(crate) fn pass(&mut self, time: Duration) {
         self.now = self.now + time;
         self.nic.expire(self.now, &mut self.sink);
     }
 
     /// A packet of the hand-made peer arrives.
-    pub fn arrive(&mut self, bth: Bth, ext: Ext, payload: &[u8]) {
+    pub(crate) fn arrive(&mut self, bth: Bth, ext: Ext, payload: &[u8]) {
         let bytes = bytes_of(bth, ext, payload);
         self.arrive_bytes(&bytes);
     }
 
-    pub fn arrive_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn arrive_bytes(&mut self, bytes: &[u8]) {
         let packet = Received {
             src: self.peer,
             dst: self.nic.config().addresses[0],
@@ -281,80 +279,90 @@ impl Node {
     }
 
     /// An ACK, RNR NAK or NAK of the peer for our QP.
-    pub fn arrive_aeth(&mut self, qp: QpId, psn: u32, syndrome: Syndrome, msn: u32) {
+    pub(crate) fn arrive_aeth(&mut self, qp: QpId, psn: u32, syndrome: Syndrome, msn: u32) {
         let bth = Bth::new(op("RC_ACKNOWLEDGE"), qp, Psn::new(psn));
         let ext = Ext { aeth: Some(Aeth::new(syndrome, Psn::new(msn))), ..Ext::NONE };
         self.arrive(bth, ext, &[]);
     }
 
-    pub fn arrive_ack(&mut self, qp: QpId, psn: u32, msn: u32) {
+    pub(crate) fn arrive_ack(&mut self, qp: QpId, psn: u32, msn: u32) {
         self.arrive_aeth(qp, psn, Syndrome::Ack(Credit::UNLIMITED), msn);
     }
 
-    pub fn arrive_nak(&mut self, qp: QpId, psn: u32, code: NakCode, msn: u32) {
+    pub(crate) fn arrive_nak(&mut self, qp: QpId, psn: u32, code: NakCode, msn: u32) {
         self.arrive_aeth(qp, psn, Syndrome::Nak(code), msn);
     }
 
     /// A request of the peer for our QP.
-    pub fn arrive_request(&mut self, qp: QpId, name: &str, psn: u32, ext: Ext, payload: &[u8]) {
+    pub(crate) fn arrive_request(
+        &mut self,
+        qp: QpId,
+        name: &str,
+        psn: u32,
+        ext: Ext,
+        payload: &[u8],
+    ) {
         let mut bth = Bth::new(op(name), qp, Psn::new(psn));
         bth.ack_req = !matches!(name.rsplit('_').next(), Some("FIRST" | "MIDDLE"));
         self.arrive(bth, ext, payload);
     }
 }
 
-pub fn bytes_of(bth: Bth, ext: Ext, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn bytes_of(bth: Bth, ext: Ext, payload: &[u8]) -> Vec<u8> {
     let packet = Roce::new(bth, ext, payload);
     let mut bytes = vec![0; packet.len()];
     packet.emit(&mut bytes).unwrap();
     bytes
 }
 
-pub fn op(name: &str) -> Opcode {
+pub(crate) fn op(name: &str) -> Opcode {
     Opcode::from_name(name).unwrap_or_else(|| panic!("no opcode {name}"))
 }
 
 /// A NIC whose peer is made by hand.
-pub fn lab() -> Node {
+pub(crate) fn lab() -> Node {
     Node::new(US, PEER, |_| {})
 }
 
-pub fn lab_with(profile: Profile) -> Node {
+pub(crate) fn lab_with(profile: Profile) -> Node {
     Node::new(US, PEER, |c| c.profile = profile)
 }
 
+/// Says of a packet, by its number and line, whether it is lost.
+pub(crate) type Loses = Box<dyn FnMut(usize, &str) -> bool>;
+
 /// Two NICs and what is between them: nothing but time.
-pub struct Pair {
-    pub a: Node,
-    pub b: Node,
+pub(crate) struct Pair {
+    pub(crate) a: Node,
+    pub(crate) b: Node,
     /// What went over, both ways, a line each.
-    pub log: Vec<String>,
+    pub(crate) log: Vec<String>,
     /// Says of each packet whether it is lost: its number from 0, and its line.
-    pub lose: Box<dyn FnMut(usize, &str) -> bool>,
+    pub(crate) lose: Loses,
     count: usize,
 }
 
 impl Pair {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(|_| {})
     }
 
-    pub fn with(edit: impl Fn(&mut NicConfig)) -> Self {
+    pub(crate) fn with(edit: impl Fn(&mut NicConfig)) -> Self {
         let (a, b) = (Node::new(US, PEER, &edit), Node::new(PEER, US, &edit));
         Self { a, b, log: Vec::new(), lose: Box::new(|_, _| false), count: 0 }
     }
 
     /// A QP of `kind` on each, connected with each other.
-    pub fn connect(&mut self, kind: QpKind) -> (QpId, QpId) {
+    pub(crate) fn connect(&mut self, kind: QpKind) -> (QpId, QpId) {
         self.connect_as(kind, |_, _| {})
     }
 
-    pub fn connect_as(
+    pub(crate) fn connect_as(
         &mut self,
         kind: QpKind,
         edit: impl Fn(&mut QpInit, &mut QpAttr),
     ) -> (QpId, QpId) {
-        let mut make = |node: &mut Node| {
+        let make = |node: &mut Node| {
             let (mut init, mut attr) = (node.init(kind), node.attr());
             edit(&mut init, &mut attr);
             (node.nic.create_qp(&init).unwrap(), attr)
@@ -371,7 +379,7 @@ impl Pair {
     }
 
     /// Carries packets until none is left.
-    pub fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         loop {
             let mut moved = false;
             for to_b in [true, false] {
@@ -399,7 +407,7 @@ impl Pair {
     }
 
     /// Carries packets and lets time pass until nothing waits; panics if that takes for ever.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for _ in 0..10_000 {
             self.run();
             let next = [&self.a, &self.b].map(|n| n.nic.next_deadline().map(|d| d.at));
@@ -415,6 +423,6 @@ impl Pair {
     }
 }
 
-pub fn bth_of(bytes: &[u8]) -> Bth {
+pub(crate) fn bth_of(bytes: &[u8]) -> Bth {
     Bth::parse(bytes).unwrap().0
 }

@@ -1,16 +1,14 @@
 //! Every operation between two NICs, on a link without faults.
 
-mod common;
-
-use common::{BASE, Pair};
+use crate::lab::{self, BASE, Pair};
 use urxe_engine::{QpKind, SendFlags, SendOp, SendWr, WcFlags, WcOpcode, WcStatus};
 use urxe_wire::{FlushLevel, FlushScope};
 
 fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 7 + i / 256) as u8).collect()
+    (0..len).map(|i| u8::try_from((i * 7 + i / 256) % 256).unwrap()).collect()
 }
 
-fn bytes(node: &common::Node, offset: usize, len: usize) -> Vec<u8> {
+fn bytes(node: &lab::Node, offset: usize, len: usize) -> Vec<u8> {
     let mut out = vec![0; len];
     node.buffer.read(offset, &mut out).unwrap();
     out
@@ -94,10 +92,7 @@ fn immediate_data_takes_a_receive_and_is_told() {
     let got = p.b.completions();
     let told: Vec<_> = got.iter().map(|c| (c.wr_id, c.opcode, c.byte_len, c.imm)).collect();
     let imm = [1, 2, 3, 4];
-    assert_eq!(
-        told,
-        [(70, WcOpcode::Recv, 2000, imm), (71, WcOpcode::RecvRdmaWithImm, 2000, imm)]
-    );
+    assert_eq!(told, [(70, WcOpcode::Recv, 2000, imm), (71, WcOpcode::RecvRdmaWithImm, 2000, imm)]);
     assert!(got.iter().all(|c| c.flags == WcFlags::WITH_IMM));
 }
 
