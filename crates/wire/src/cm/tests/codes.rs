@@ -23,6 +23,8 @@ fn a_timeout_is_a_power_of_two_of_4_microseconds() {
     assert_eq!(time(0).duration(), Duration::from_nanos(4096));
     assert_eq!(time(20).duration(), Duration::from_nanos(4_294_967_296));
     assert_eq!(time(31).duration().as_secs(), 8796);
+    assert_eq!(time(20).code(), 20);
+    assert_eq!(time(20).to_string(), "20 (4.294967296s)");
     assert!(CmTimeout::new(32).is_err());
     assert_eq!(CmTimeout::at_least(Duration::ZERO), time(0));
     assert_eq!(CmTimeout::at_least(Duration::from_nanos(4096)), time(0));
@@ -34,6 +36,7 @@ fn a_timeout_is_a_power_of_two_of_4_microseconds() {
 #[test]
 fn seven_rnr_retries_are_without_end() {
     assert_eq!(RetryCount::new(6).unwrap().rnr_limit(), Some(6));
+    assert_eq!(RetryCount::new(6).unwrap().count(), 6);
     assert_eq!(RetryCount::MAX.rnr_limit(), None);
     let error = RetryCount::new(8).unwrap_err();
     assert_eq!(error.to_string(), "CM retry count: got 8, wanted at most 7");

@@ -164,6 +164,16 @@ fn all_fields_can_be_walked_by_name() {
         groups += u32::from(matches!(value, FieldValue::Group(_)));
     });
     assert_eq!(groups, 3);
+
+    let sidr = |service_id| {
+        let private_data = ip.with_data(&[]).unwrap();
+        let mut last = "";
+        CmMessage::from(SidrReq { service_id, private_data, ..SidrReq::default() })
+            .for_each_field(&mut |name, _, _| last = name);
+        last
+    };
+    assert_eq!(sidr(ServiceId::udp(7174)), "ip_header");
+    assert_eq!(sidr(ServiceId(7174)), "private_data", "no IP service, no IP header");
 }
 
 #[test]
