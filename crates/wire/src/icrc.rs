@@ -5,7 +5,9 @@
 //! all ones. It stands on the wire little-endian (IBA 7.8.1, A17.3.3).
 //!
 //! Two calls make one: an [`IcrcPrefix`] of what comes before the BTH, from header bytes or from
-//! what a UDP socket knows; then the packet, at once or in slices:
+//! what a UDP socket knows, once per batch; then each packet, at once or in slices. Nothing is
+//! copied, and a packet costs one pass of the CRC over its bytes as they stand: masks and the step
+//! to the next identification are table entries (see `algebra.rs`).
 //!
 //! ```
 //! use urxe_wire::{IcrcPrefix, Verdict};
@@ -23,15 +25,16 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crc32fast::Hasher;
-use zerocopy::IntoBytes;
+use zerocopy::{Immutable, IntoBytes, Unaligned};
 
-pub use solve::id_difference;
+use crate::{ICRC_LEN, Ipv4, Ipv6, Repr, Udp, view};
 
-use crate::{Bth, ICRC_LEN, Ipv4, Ipv6, Repr, Udp, view};
-
-mod solve;
+mod algebra;
 #[cfg(test)]
 mod tests;
+
+use algebra::ID_TO_BTH;
+pub use algebra::id_difference;
 
 /// How a packet's ICRC was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,7 @@ pub enum Verdict {
 impl Verdict {
     /// The verdict on a packet all of which was seen.
     #[must_use]
+    #[inline]
     pub fn of(got: [u8; ICRC_LEN], computed: [u8; ICRC_LEN]) -> Self {
         if got == computed { Self::Ok } else { Self::Bad { got, computed } }
     }
@@ -64,71 +68,88 @@ impl Verdict {
     }
 }
 
-/// Bytes the stack buffer of a prefix has: the ones, IPv4 with all options, UDP and the longest
-/// BTH with extension headers fit.
-const CAPACITY: usize = 128;
-/// The CRC's own step: SIMD folds whole blocks of so many bytes.
-const BLOCK: usize = 16;
-
-/// What the ICRC covers before the BTH, masked.
+/// The CRC of all that the ICRC covers before the BTH.
 ///
-/// The bytes start with zeros as many as make prefix and BTH whole blocks, and with the first four
-/// ones inverted: a CRC register that starts at 0 passes the zeros unchanged, and from there on is
-/// where one that starts at all ones would be. Whole blocks are what SIMD is fast on.
-#[derive(Clone, Copy, Debug)]
+/// It serves every packet of the same addresses, ports and length, so a batch of equal segments
+/// needs one: [`Self::with_id`] steps from one identification to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcrcPrefix {
-    bytes: [u8; CAPACITY],
-    len: usize,
-    /// Bytes between the IPv4 identification and the BTH.
-    id_to_bth: Option<usize>,
+    crc: u32,
+    id: Option<Id>,
+}
+
+/// The IPv4 identification in a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Id {
+    value: u16,
+    /// Bytes between it and the BTH: 22 and those of the options.
+    to_bth: usize,
+}
+
+/// The last four of the eight ones, IPv4 without options, UDP: two whole blocks of the CRC.
+#[derive(IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+struct V4 {
+    ones: [u8; 4],
+    ip: view::Ipv4,
+    udp: view::Udp,
+}
+
+/// The same of IPv6.
+#[derive(IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+struct V6 {
+    ones: [u8; 4],
+    ip: view::Ipv6,
+    udp: view::Udp,
 }
 
 impl IcrcPrefix {
-    /// The prefix of an IPv4 packet, from its header bytes. Of `options` 40 bytes count, which is
-    /// all an IPv4 header has room for.
+    /// The prefix of an IPv4 packet, from its header bytes.
     #[must_use]
+    #[inline]
     pub fn ipv4(ip: &view::Ipv4, options: &[u8], udp: &view::Udp) -> Self {
-        let mut ip = *ip;
-        (ip.tos, ip.ttl, ip.checksum) = (0xff, 0xff, u16::MAX.into());
-        let options = &options[..options.len().min(40)];
-        let mut prefix = Self::new(8 + Ipv4::LEN + options.len() + Udp::LEN);
-        prefix.push_ones();
-        prefix.push(ip.as_bytes());
-        prefix.push(options);
-        prefix.push_udp(udp);
-        // What follows the identification, which ends six bytes into the header.
-        prefix.id_to_bth = Some(Ipv4::LEN - 6 + options.len() + Udp::LEN);
-        prefix
+        let mut v4 = V4 { ones: [0xff; 4], ip: *ip, udp: *udp };
+        (v4.ip.tos, v4.ip.ttl, v4.ip.checksum) = (0xff, 0xff, u16::MAX.into());
+        v4.udp.checksum = u16::MAX.into();
+        let mut hasher = after_four_ones();
+        if options.is_empty() {
+            hasher.update(v4.as_bytes());
+        } else {
+            hasher.update(&v4.ones);
+            hasher.update(v4.ip.as_bytes());
+            hasher.update(options);
+            hasher.update(v4.udp.as_bytes());
+        }
+        let id = Id { value: ip.id.get(), to_bth: ID_TO_BTH + options.len() };
+        Self { crc: hasher.finalize(), id: Some(id) }
     }
 
     /// The prefix of an IPv6 packet, from its header bytes.
     #[must_use]
+    #[inline]
     pub fn ipv6(ip: &view::Ipv6, udp: &view::Udp) -> Self {
-        let mut ip = *ip;
-        (ip.word, ip.hop_limit) = (ones_after_version(ip.word.get()).into(), 0xff);
-        let mut prefix = Self::new(8 + Ipv6::LEN + Udp::LEN);
-        prefix.push_ones();
-        prefix.push(ip.as_bytes());
-        prefix.push_udp(udp);
-        prefix
+        let mut v6 = V6 { ones: [0xff; 4], ip: *ip, udp: *udp };
+        (v6.ip.word, v6.ip.hop_limit) = (ones_after_version(ip.word.get()).into(), 0xff);
+        v6.udp.checksum = u16::MAX.into();
+        let mut hasher = after_four_ones();
+        hasher.update(v6.as_bytes());
+        Self { crc: hasher.finalize(), id: None }
     }
 
     /// The prefix of a native packet, from its header bytes.
     #[must_use]
     pub fn infiniband(lrh: &view::Lrh, grh: Option<&view::Grh>) -> Self {
-        let mut prefix = Self::new(size_of_val(lrh) + grh.map_or(0, size_of_val));
+        let mut hasher = Hasher::new();
         let mut lrh = *lrh;
         lrh.vl_version |= 0xf0;
-        // The prefix's first four bytes are inverted, as the ones of the other links are.
-        let (start, rest) = lrh.as_bytes().split_at(4);
-        prefix.push(&[!start[0], !start[1], !start[2], !start[3]]);
-        prefix.push(rest);
+        hasher.update(lrh.as_bytes());
         if let Some(grh) = grh {
             let mut grh = *grh;
             (grh.word, grh.hop_limit) = (ones_after_version(grh.word.get()).into(), 0xff);
-            prefix.push(grh.as_bytes());
+            hasher.update(grh.as_bytes());
         }
-        prefix
+        Self { crc: hasher.finalize(), id: None }
     }
 
     /// The prefix that a user of a UDP socket knows of a packet to [`crate::ROCE_UDP_PORT`] whose
@@ -138,6 +159,7 @@ impl IcrcPrefix {
     ///
     /// `None` where one address is IPv4 and the other is not.
     #[must_use]
+    #[inline]
     pub fn socket(src: IpAddr, dst: IpAddr, src_port: u16, id: u16, len: u16) -> Option<Self> {
         match (src.to_canonical(), dst.to_canonical()) {
             (IpAddr::V4(src), IpAddr::V4(dst)) => {
@@ -150,6 +172,7 @@ impl IcrcPrefix {
 
     /// As [`Self::socket`], for IPv4.
     #[must_use]
+    #[inline]
     pub fn socket_v4(src: Ipv4Addr, dst: Ipv4Addr, src_port: u16, id: u16, len: u16) -> Self {
         let udp_len = len.saturating_add(8);
         let ip = Ipv4 { total_len: udp_len.saturating_add(20), id, ..Ipv4::udp(src, dst) };
@@ -159,46 +182,49 @@ impl IcrcPrefix {
 
     /// As [`Self::socket`], for IPv6.
     #[must_use]
+    #[inline]
     pub fn socket_v6(src: Ipv6Addr, dst: Ipv6Addr, src_port: u16, len: u16) -> Self {
         let udp = Udp { len: len.saturating_add(8), ..Udp::roce(src_port) };
         let ip = Ipv6 { payload_len: udp.len, ..Ipv6::udp(src, dst) };
         Self::ipv6(&ip.to_view(), &udp.to_view())
     }
 
+    /// This prefix with another IPv4 identification; without IPv4, this prefix. Costs a few loads.
+    #[must_use]
+    #[inline]
+    pub fn with_id(self, value: u16) -> Self {
+        let Some(Id { value: old, to_bth }) = self.id else {
+            return self;
+        };
+        let crc = self.crc ^ algebra::shift_id(value ^ old, to_bth);
+        Self { crc, id: Some(Id { value, to_bth }) }
+    }
+
     /// Starts on a packet whose BTH and extension headers are `header`. Payload and pad come next,
     /// in slices of any length; they may stand in `header` too.
     #[must_use]
+    #[inline]
     pub fn start(&self, header: &[u8]) -> Icrc {
-        let mut bytes = self.bytes;
-        let (near, far) = header.split_at(header.len().min(CAPACITY - self.len));
-        let end = self.len + near.len();
-        bytes[self.len..end].copy_from_slice(near);
-        if near.len() > 4 {
-            bytes[self.len + 4] = 0xff;
+        let crc = self.crc ^ header.get(4).map_or(0, |&b| algebra::mask_bth_byte_4(b));
+        // A BTH alone is too short for the hasher's SIMD.
+        if let Ok(bth) = header.try_into() {
+            return Icrc(Hasher::new_with_initial(algebra::update_bth(crc, bth)));
         }
-        // A register at 0 is what the hasher calls the CRC of all ones.
-        let mut icrc = Icrc(Hasher::new_with_initial(u32::MAX));
-        icrc.update(&bytes[..end]);
-        icrc.update(far);
+        let mut icrc = Icrc(Hasher::new_with_initial(crc));
+        icrc.update(header);
         icrc
     }
 
     /// The ICRC of a packet whose BTH to pad are `bytes`.
     #[must_use]
+    #[inline]
     pub fn compute(&self, bytes: &[u8]) -> [u8; ICRC_LEN] {
-        // What is not a whole number of blocks goes with the BTH, where it costs the least.
-        let near = match bytes.len().checked_sub(Bth::LEN) {
-            Some(rest) if bytes.len() > CAPACITY - self.len => Bth::LEN + rest % BLOCK,
-            _ => bytes.len(),
-        };
-        let (near, far) = bytes.split_at(near);
-        let mut icrc = self.start(near);
-        icrc.update(far);
-        icrc.finish()
+        self.start(bytes).finish()
     }
 
     /// Checks a packet whose BTH to ICRC are `bytes`; fewer than four bytes are `Bad`.
     #[must_use]
+    #[inline]
     pub fn verify(&self, bytes: &[u8]) -> Verdict {
         let Some((covered, &got)) = bytes.split_last_chunk() else {
             return Verdict::Bad { got: [0; ICRC_LEN], computed: self.compute(&[]) };
@@ -210,6 +236,7 @@ impl IcrcPrefix {
     /// could not see, so that the one in this prefix is a guess: where it is wrong, the only one
     /// that would make the ICRC right is solved for. Without IPv4, as [`Self::verify`].
     #[must_use]
+    #[inline]
     pub fn verify_hidden_id(&self, bytes: &[u8]) -> Verdict {
         let Some((covered, &got)) = bytes.split_last_chunk() else {
             return self.verify(bytes);
@@ -218,6 +245,7 @@ impl IcrcPrefix {
     }
 
     /// The verdict where the identification here is a guess; BTH to pad are `covered` bytes.
+    #[inline]
     pub(crate) fn verdict_hidden_id(
         &self,
         got: [u8; ICRC_LEN],
@@ -225,43 +253,21 @@ impl IcrcPrefix {
         covered: usize,
     ) -> Verdict {
         let verdict = Verdict::of(got, computed);
-        let (Verdict::Bad { .. }, Some(id_to_bth)) = (verdict, self.id_to_bth) else {
+        let (Verdict::Bad { .. }, Some(id)) = (verdict, self.id) else {
             return verdict;
         };
-        match id_difference(got, computed, id_to_bth + covered) {
-            Some(difference) => Verdict::OkSolvedId(self.id(id_to_bth) ^ difference),
+        match id_difference(got, computed, id.to_bth + covered) {
+            Some(difference) => Verdict::OkSolvedId(id.value ^ difference),
             None => verdict,
         }
     }
+}
 
-    /// The identification that stands `id_to_bth` bytes before the end.
-    fn id(&self, id_to_bth: usize) -> u16 {
-        let at = self.len - id_to_bth;
-        u16::from_be_bytes([self.bytes[at - 2], self.bytes[at - 1]])
-    }
-
-    /// Room for `len` bytes that end, with a BTH, at the end of a block.
-    fn new(len: usize) -> Self {
-        let lead = (len + Bth::LEN).next_multiple_of(BLOCK) - len - Bth::LEN;
-        Self { bytes: [0; CAPACITY], len: lead, id_to_bth: None }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        let end = self.len + bytes.len();
-        self.bytes[self.len..end].copy_from_slice(bytes);
-        self.len = end;
-    }
-
-    /// The eight ones that stand for an LRH, the first four inverted.
-    fn push_ones(&mut self) {
-        self.push(&[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
-    }
-
-    fn push_udp(&mut self, udp: &view::Udp) {
-        let mut udp = *udp;
-        udp.checksum = u16::MAX.into();
-        self.push(udp.as_bytes());
-    }
+/// A hasher that has seen the first four of the eight ones: a register of ones meets them and is
+/// zero, which is what the hasher calls a CRC of all ones.
+#[inline]
+fn after_four_ones() -> Hasher {
+    Hasher::new_with_initial(u32::MAX)
 }
 
 /// Ones in place of traffic class and flow label.
@@ -284,6 +290,7 @@ impl Icrc {
 
     /// The ICRC as its bytes stand on the wire.
     #[must_use]
+    #[inline]
     pub fn finish(self) -> [u8; ICRC_LEN] {
         self.0.finalize().to_le_bytes()
     }

@@ -202,3 +202,33 @@ fn a_v6_socket_computes_what_the_header_does() {
     let socket = IcrcPrefix::socket(src.into(), dst.into(), 0xc001, 77, 36).unwrap();
     assert_eq!(header.compute(&UC_SEND[..32]), socket.compute(&UC_SEND[..32]));
 }
+
+#[test]
+fn a_prefix_steps_to_another_id() {
+    for options in [0, 4, 40] {
+        let ip = |id| Ipv4 { id, ihl: 5 + options / 4, ..Ipv4::udp(HOST, HOST) }.to_view();
+        let prefix = |id| {
+            let options = &[0x94; 40][..usize::from(options)];
+            IcrcPrefix::ipv4(&ip(id), options, &Udp::roce(0xc000).to_view())
+        };
+        for (from, to) in [(0, 0), (0, 1), (1, 0), (0x00ff, 0x0100), (0x1234, 0xfedc), (7, 0x8000)]
+        {
+            assert_eq!(prefix(from).with_id(to), prefix(to), "{options} {from} {to}");
+        }
+    }
+    let v6 = IcrcPrefix::socket_v6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, 0xc000, 36);
+    assert_eq!(v6.with_id(9), v6, "IPv6 has none");
+}
+
+#[test]
+fn each_value_of_bth_byte_4_counts_as_ones() {
+    let prefix = IcrcPrefix::socket_v4(HOST, HOST, 49152, 1144, 36);
+    let mut packet = UC_SEND;
+    for byte in 0..=255 {
+        packet[4] = byte;
+        assert_eq!(prefix.verify(&packet), Verdict::Ok);
+        let mut icrc = prefix.start(&packet[..12]);
+        icrc.update(&packet[12..32]);
+        assert_eq!(icrc.finish()[..], packet[32..]);
+    }
+}
