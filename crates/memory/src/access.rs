@@ -63,7 +63,7 @@ impl Access {
 
     /// Checks the rule between flags: a peer may change only what the owner's NIC may change.
     pub(crate) fn check(self) -> Result<Self, MemoryError> {
-        // IBA C10-56: remote write and remote atomic need local write.
+        // include/rdma/ib_verbs.h, ib_check_mr_access
         if self.intersects(Self::REMOTE_CHANGE) && !self.contains(Self::LOCAL_WRITE) {
             return Err(MemoryError::NeedsLocalWrite { access: self });
         }

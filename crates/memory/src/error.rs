@@ -84,6 +84,12 @@ pub enum MemoryError {
         /// Bytes in the buffer.
         have: u64,
     },
+    /// An atomic on a part of a buffer that is not 8-byte aligned (EINVAL).
+    #[error("offset {offset:#x} is not 8-byte aligned")]
+    Misaligned {
+        /// Where it starts.
+        offset: u64,
+    },
     /// The allocator had no memory for a buffer (ENOMEM).
     #[error("no memory for a buffer of {len} bytes")]
     OutOfMemory {
@@ -173,8 +179,8 @@ pub enum KeyError {
         /// Rights that the key carries.
         have: Access,
     },
-    /// An atomic on an address that is not a multiple of 8 (in the program's memory or as given).
-    #[error("key {key:#010x}: {addr:#x} is not 8-byte aligned in memory")]
+    /// An atomic on an address that is not a multiple of 8, as given or where it stands in memory.
+    #[error("key {key:#010x}: {addr:#x} is not 8-byte aligned, itself or in memory")]
     Misaligned {
         /// The key used.
         key: u32,

@@ -56,7 +56,7 @@ impl Grant {
         }
     }
 
-    /// IBA C10-59: key and user must be of one PD.
+    /// IBA C10-56: key and user must be of one PD.
     pub(crate) fn check_pd(&self, pd: PdId) -> Result<(), KeyError> {
         if self.pd != pd {
             return Err(KeyError::WrongPd { key: self.key, owner: self.pd, used: pd });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::gather::Piece;
 use crate::grant::Grant;
-use crate::raw::Fault;
+use crate::raw::{Area, Fault};
 use crate::{Access, Gather, KeyError};
 
 /// Checked and pinned bytes for one remote request. While it exists the region cannot be
@@ -57,10 +57,9 @@ impl Pinned {
     ///
     /// [`KeyError::Range`] if they are not within what was pinned.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), KeyError> {
-        match self.within(offset, into.len() as u64)? {
-            Some((grant, at)) => self.run(grant, offset, |area| area.read(at, into)),
-            None => Ok(()),
-        }
+        let len = into.len() as u64;
+        let Some((grant, at)) = self.within(offset, len)? else { return Ok(()) };
+        self.run(grant, offset, len, |area| area.read(at, into))
     }
 
     /// Copies bytes in, after all that was written before by this thread.
@@ -73,9 +72,10 @@ impl Pinned {
     /// [`KeyError::Range`] as for [`read`](Self::read), [`KeyError::Rights`] if neither remote write nor
     /// remote atomic was asked for when it was pinned. Nothing was written then.
     pub fn write(&self, offset: u64, from: &[u8]) -> Result<(), KeyError> {
-        let Some((grant, at)) = self.within(offset, from.len() as u64)? else { return Ok(()) };
+        let len = from.len() as u64;
+        let Some((grant, at)) = self.within(offset, len)? else { return Ok(()) };
         self.check_change(grant)?;
-        self.run(grant, offset, |area| area.write(at, from))
+        self.run(grant, offset, len, |area| area.write(at, from))
     }
 
     /// Compares the word and, if equal, swaps it; returns what it was. An atomic of the CPU, so it is
@@ -113,28 +113,28 @@ impl Pinned {
     ///
     /// [`KeyError::Range`] as for [`read`](Self::read).
     pub fn slice(&self, offset: u64, len: usize) -> Result<Gather, KeyError> {
-        match self.within(offset, len as u64)? {
-            Some((grant, at)) => {
-                Piece::new(Arc::clone(grant), self.addr + offset, at, len as u64).map(Gather::from)
+        let bytes = len as u64;
+        match self.within(offset, bytes)? {
+            Some((grant, at)) if len > 0 => {
+                let addr = self.addr.wrapping_add(offset);
+                Piece::new(Arc::clone(grant), addr, at, bytes).map(Gather::from)
             }
-            None => Ok(Gather::default()),
+            _ => Ok(Gather::default()),
         }
     }
 
     /// Checks a part; returns where it stands in the area. `None`: it has no bytes.
     fn within(&self, offset: u64, len: u64) -> Result<Option<(&Arc<Grant>, u64)>, KeyError> {
-        let inside = offset.checked_add(len).is_some_and(|end| end <= self.len);
-        match &self.grant {
-            Some(grant) if inside => Ok(Some((grant, self.origin + offset))),
-            None if inside => Ok(None),
-            grant => Err(KeyError::Range {
-                key: grant.as_ref().map_or(0, |grant| grant.key),
-                addr: self.addr.wrapping_add(offset),
-                len,
-                start: self.addr,
-                length: self.len,
-            }),
+        if offset.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(self.range(offset, len));
         }
+        Ok(self.grant.as_ref().map(|grant| (grant, self.origin + offset)))
+    }
+
+    fn range(&self, offset: u64, len: u64) -> KeyError {
+        let key = self.grant.as_ref().map_or(0, |grant| grant.key);
+        let addr = self.addr.wrapping_add(offset);
+        KeyError::Range { key, addr, len, start: self.addr, length: self.len }
     }
 
     fn check_change(&self, grant: &Grant) -> Result<(), KeyError> {
@@ -145,31 +145,33 @@ impl Pinned {
         Err(KeyError::Rights { key, need, have })
     }
 
+    /// An atomic on a word, which must be aligned both for the peer and in memory.
     fn word<T>(
         &self,
         offset: u64,
-        access: impl FnOnce(&crate::raw::Area, u64) -> Result<T, Fault>,
+        access: impl FnOnce(&Area, u64) -> Result<T, Fault>,
     ) -> Result<T, KeyError> {
-        let range =
-            KeyError::Range { key: 0, addr: self.addr, len: 8, start: self.addr, length: self.len };
-        let (grant, at) = self.within(offset, 8)?.ok_or(range)?;
+        let Some((grant, at)) = self.within(offset, 8)? else { return Err(self.range(offset, 8)) };
         self.check_change(grant)?;
-        self.run(grant, offset, |area| access(area, at))
+        let (key, addr) = (grant.key, self.addr.wrapping_add(offset));
+        if !addr.is_multiple_of(8) {
+            return Err(KeyError::Misaligned { key, addr });
+        }
+        self.run(grant, offset, 8, |area| access(area, at))
     }
 
     fn run<T>(
         &self,
         grant: &Grant,
         offset: u64,
-        access: impl FnOnce(&crate::raw::Area) -> Result<T, Fault>,
+        len: u64,
+        access: impl FnOnce(&Area) -> Result<T, Fault>,
     ) -> Result<T, KeyError> {
         let (key, addr) = (grant.key, self.addr.wrapping_add(offset));
         let area = grant.area().ok_or(KeyError::NotBound { key })?;
         access(area).map_err(|fault| match fault {
             Fault::Misaligned => KeyError::Misaligned { key, addr },
-            Fault::Bounds => {
-                KeyError::Range { key, addr, len: 8, start: self.addr, length: self.len }
-            }
+            Fault::Bounds => self.range(offset, len),
         })
     }
 }

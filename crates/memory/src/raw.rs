@@ -79,7 +79,8 @@ impl Buffer {
         self.base.as_ptr()
     }
 
-    /// Copies bytes out. A peer's write in progress may be seen in part.
+    /// Copies bytes out. A peer's write in progress may be seen in part, save in an aligned word: 1, 2, 4
+    /// or 8 bytes are read at once, with acquire ordering.
     ///
     /// # Errors
     ///
@@ -113,6 +114,20 @@ impl Buffer {
         let mut byte = [0];
         self.read(offset, &mut byte)?; // one byte is one atomic, acquiring load
         Ok(byte[0])
+    }
+
+    /// Adds to an 8-byte word, wrapping; returns what it was. One atomic among those of peers.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::BufferRange`], [`MemoryError::Misaligned`].
+    pub fn fetch_add(&self, offset: usize, add: u64) -> Result<u64, MemoryError> {
+        let at = self.at(offset, 8)?.cast::<u64>();
+        if !at.is_aligned() {
+            return Err(MemoryError::Misaligned { offset: offset as u64 });
+        }
+        // SAFETY: aligned and within the allocation, as just checked.
+        Ok(unsafe { AtomicU64::from_ptr(at) }.fetch_add(add, SeqCst))
     }
 
     fn at(&self, offset: usize, len: usize) -> Result<*mut u8, MemoryError> {
@@ -171,7 +186,7 @@ impl Backing {
     /// From registration until `dereg_mr`, or a `rereg_mr` that replaces the memory, has returned,
     /// the bytes must stay mapped, readable and (if the region has `LOCAL_WRITE`) writable, and no
     /// Rust reference to them may be alive while a peer or the NIC may access them, save to
-    /// atomics.
+    /// atomics. Dropping the [`Memory`](crate::Memory) instead does not end the duty.
     pub unsafe fn raw(base: *mut u8, len: usize) -> Result<Self, MemoryError> {
         let (addr, len) = (base.addr() as u64, len as u64);
         if base.is_null() && len > 0 {
