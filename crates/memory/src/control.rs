@@ -1,5 +1,5 @@
-//! The books: which PDs exist and who uses them, how many regions and windows, which indexes are free.
-//! Behind one lock, taken only to make and destroy objects.
+//! The books: which PDs exist and who uses them, how many regions and windows, which indexes are
+//! free. Behind one lock, taken only to make and destroy objects.
 
 use std::collections::VecDeque;
 

@@ -54,10 +54,10 @@ impl Memory {
     /// Checks and pins memory for a peer's request of `len` bytes at `addr` under `rkey`, arriving
     /// on QP `qpn` of `pd`; `need` are the rights the operation needs.
     ///
-    /// With `len` 0 nothing is checked, neither key nor address, and the answer is empty (IBA C9-88).
+    /// With `len` 0 neither key nor address is checked, and the answer is empty (IBA C9-88).
     ///
-    /// Keep the answer over one packet only: it delays [`dereg_mr`](Self::dereg_mr), and rights may change
-    /// before the next packet.
+    /// Keep the answer over one packet only: it delays [`dereg_mr`](Self::dereg_mr), and rights may
+    /// change before the next packet.
     ///
     /// # Errors
     ///
@@ -72,12 +72,13 @@ impl Memory {
         need: Access,
     ) -> Result<Pinned, KeyError> {
         if len == 0 {
-            return Ok(Pinned::empty());
+            return Ok(Pinned::empty()); // IBA C9-88
         }
         self.pin(pd, qpn, rkey, Some((addr, len)), need)
     }
 
-    /// Checks and pins all that `rkey` covers: a FLUSH of a whole region (placement selectivity "MR").
+    /// Checks and pins all that `rkey` covers: a FLUSH of a whole region (placement selectivity
+    /// "MR").
     ///
     /// # Errors
     ///

@@ -74,8 +74,8 @@ enum Parts {
 
 /// The payload of one packet: pinned pieces of registered memory, or inline bytes.
 ///
-/// It owns its pins: it may be kept until the packet has left, and delays the regions' deregistration
-/// for so long. Drop it then.
+/// It owns its pins: it may be kept until the packet has left, and delays the regions'
+/// deregistration for so long. Drop it then.
 #[derive(Debug)]
 pub struct Gather {
     parts: Parts,
@@ -151,8 +151,8 @@ impl Gather {
         }
     }
 
-    /// Hands its bytes to `f` in order, in chunks of at most 1,024 that never change meanwhile: they are
-    /// copied to the stack first, for registered memory may change at any time.
+    /// Hands its bytes to `f` in order, in chunks of at most 1,024 that never change meanwhile:
+    /// they are copied to the stack first, for registered memory may change at any time.
     pub fn for_each_chunk(&self, mut f: impl FnMut(&[u8])) {
         match &self.parts {
             Parts::Inline(bytes) => bytes.chunks(CHUNK).for_each(f),

@@ -26,9 +26,9 @@
 //!
 //! # How it is built
 //!
-//! * **Keys.** A key is a 24-bit index and, in the low byte, a generation. The index leads to a slot
-//!   in a table that grows without moving, so a look-up is two loads and one short shared lock,
-//!   whatever the number of regions. An index is reused late and with the next generation: a
+//! * **Keys.** A key is a 24-bit index and, in the low byte, a generation. The index leads to a
+//!   slot in a table that grows without moving, so a look-up is two loads and one short shared
+//!   lock, whatever the number of regions. An index is reused late and with the next generation: a
 //!   stale key is told apart from an unknown one.
 //! * **Grants.** What a key allows (PD, QP, range, rights) is one immutable `Grant`. An access
 //!   looks it up, clones its `Arc` (that is the *pin*) and works without any lock.

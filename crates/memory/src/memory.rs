@@ -36,8 +36,8 @@ pub(crate) const QPN_CLASSES: usize = 64;
 /// The registered memory of one NIC.
 ///
 /// All methods take `&self` and may be called from any thread. Those of the data path
-/// ([`gather`](Self::gather), [`scatter`](Self::scatter), [`remote`](Self::remote)) allocate nothing, and
-/// take one short shared lock per key, on that key alone.
+/// ([`gather`](Self::gather), [`scatter`](Self::scatter), [`remote`](Self::remote)) allocate
+/// nothing, and take one short shared lock per key, on that key alone.
 #[derive(Debug)]
 pub struct Memory {
     config: Config,

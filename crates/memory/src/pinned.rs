@@ -64,13 +64,13 @@ impl Pinned {
 
     /// Copies bytes in, after all that was written before by this thread.
     ///
-    /// Whoever sees the last byte sees all: the last naturally aligned word (of 8, 4, 2 or 1 bytes) is
-    /// stored last, at once, with release ordering. Programs spin on it.
+    /// Whoever sees the last byte sees all: the last naturally aligned word (of 8, 4, 2 or 1 bytes)
+    /// is stored last, at once, with release ordering. Programs spin on it.
     ///
     /// # Errors
     ///
-    /// [`KeyError::Range`] as for [`read`](Self::read), [`KeyError::Rights`] if neither remote write nor
-    /// remote atomic was asked for when it was pinned. Nothing was written then.
+    /// [`KeyError::Range`] as for [`read`](Self::read), [`KeyError::Rights`] if neither remote
+    /// write nor remote atomic was asked for when it was pinned. Nothing was written then.
     pub fn write(&self, offset: u64, from: &[u8]) -> Result<(), KeyError> {
         let len = from.len() as u64;
         let Some((grant, at)) = self.within(offset, len)? else { return Ok(()) };
@@ -78,8 +78,9 @@ impl Pinned {
         self.run(grant, offset, len, |area| area.write(at, from))
     }
 
-    /// Compares the word and, if equal, swaps it; returns what it was. An atomic of the CPU, so it is
-    /// one among the program's own atomics too (`IBV_ATOMIC_GLOB`). Words are in the CPU's byte order.
+    /// Compares the word and, if equal, swaps it; returns what it was. An atomic of the CPU, so it
+    /// is one among the program's own atomics too (`IBV_ATOMIC_GLOB`). Words are in the CPU's byte
+    /// order.
     ///
     /// # Errors
     ///

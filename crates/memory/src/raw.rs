@@ -9,8 +9,8 @@
 //! `dereg_mr` (or the `rereg_mr` that replaces it) returns, and these return after the last
 //! `Grant` with that memory is gone.
 //!
-//! The program and peers may write the memory at any time, as with a hardware NIC. No `&[u8]` to it is
-//! formed. Copies are `memcpy` calls on raw pointers, opaque to the compiler's assumptions about
+//! The program and peers may write the memory at any time, as with a hardware NIC. No `&[u8]` to it
+//! is formed. Copies are `memcpy` calls on raw pointers, opaque to the compiler's assumptions about
 //! references; whoever races with them gets a mix of old and new bytes, nothing worse. What
 //! programs rely on under a race (the last word of a packet, words of 1, 2, 4 or 8 bytes, atomics)
 //! goes through atomic operations.
@@ -79,8 +79,8 @@ impl Buffer {
         self.base.as_ptr()
     }
 
-    /// Copies bytes out. A peer's write in progress may be seen in part, save in an aligned word: 1, 2, 4
-    /// or 8 bytes are read at once, with acquire ordering.
+    /// Copies bytes out. A peer's write in progress may be seen in part, save in an aligned word:
+    /// 1, 2, 4 or 8 bytes are read at once, with acquire ordering.
     ///
     /// # Errors
     ///
@@ -319,7 +319,8 @@ impl fmt::Debug for Area {
     }
 }
 
-/// Bytes at the end of a copy that ends at address `end` which one naturally aligned store can write.
+/// Bytes at the end of a copy that ends at address `end` which one naturally aligned store can
+/// write.
 const fn tail_len(end: usize, len: usize) -> usize {
     let mut tail = 8;
     while tail > len || (tail > 1 && !end.is_multiple_of(tail)) {
@@ -331,10 +332,10 @@ const fn tail_len(end: usize, len: usize) -> usize {
 /// Copies `from` to registered memory at `to`.
 ///
 /// Whoever sees the last byte sees all: what precedes the last naturally aligned word (8 bytes if
-/// the end is aligned, else 4, 2 or 1) is copied at full speed in any order, then that word is stored
-/// at once with release ordering, which orders all stores before it. A flag of up to 8 aligned
-/// bytes at the end is therefore never seen in part. The fence keeps this copy's bytes behind those of
-/// the packet before. On x86-64 neither costs an instruction.
+/// the end is aligned, else 4, 2 or 1) is copied at full speed in any order, then that word is
+/// stored at once with release ordering, which orders all stores before it. A flag of up to 8
+/// aligned bytes at the end is therefore never seen in part. The fence keeps this copy's bytes
+/// behind those of the packet before. On x86-64 neither costs an instruction.
 ///
 /// # Safety
 ///
@@ -401,7 +402,8 @@ unsafe fn copy_out(from: *mut u8, into: &mut [u8]) {
             into.copy_from_slice(&value.to_ne_bytes());
         }
         len => {
-            // SAFETY: valid by contract; `into` is an ordinary slice, which registered memory is not.
+            // SAFETY: valid by contract; `into` is an ordinary slice, which registered memory is
+            // not.
             unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), len) };
         }
     }

@@ -52,8 +52,8 @@ pub struct Rereg {
 }
 
 impl Memory {
-    /// Registers memory: from now on its bytes are reached under the keys in the answer, at addresses
-    /// from `iova` on (or from 0, whatever `iova` is, with [`Access::ZERO_BASED`]).
+    /// Registers memory: from now on its bytes are reached under the keys in the answer, at
+    /// addresses from `iova` on (or from 0, whatever `iova` is, with [`Access::ZERO_BASED`]).
     ///
     /// A region of length 0 is allowed; nothing can be reached through it.
     ///
@@ -111,13 +111,14 @@ impl Memory {
     /// Changes memory, PD or rights of a region.
     ///
     /// New memory gives the region new keys, and so does re-registering it after an invalidation;
-    /// new rights or a new PD alone keep them (as ConnectX and Linux rxe do). Accesses that
-    /// began before are waited for, as in [`dereg_mr`](Self::dereg_mr); later ones see the new state.
+    /// new rights or a new PD alone keep them (as Linux rxe does). Accesses that began
+    /// before are waited for, as in [`dereg_mr`](Self::dereg_mr); later ones see the new state.
     ///
     /// # Errors
     ///
-    /// [`MemoryError::UnknownMr`], [`MemoryError::WindowsBound`], [`MemoryError::MrBusy`] if another
-    /// thread is changing it, and those of [`reg_mr`](Self::reg_mr). Nothing was changed then.
+    /// [`MemoryError::UnknownMr`], [`MemoryError::WindowsBound`], [`MemoryError::MrBusy`] if
+    /// another thread is changing it, and those of [`reg_mr`](Self::reg_mr). Nothing was changed
+    /// then.
     pub fn rereg_mr(&self, id: MrId, change: Rereg) -> Result<MrInfo, MemoryError> {
         if let Some(pd) = change.pd {
             self.hold_pd(pd)?;
@@ -178,18 +179,18 @@ impl Memory {
         }
     }
 
-    /// Deregisters a region. From its start new accesses are refused; when it returns, all that had begun
-    /// have ended, and the memory is the caller's alone.
+    /// Deregisters a region. From its start new accesses are refused; when it returns, all that had
+    /// begun have ended, and the memory is the caller's alone.
     ///
     /// It waits for accesses in progress in other threads, each as long as one copy or one
     /// transmission. So a thread must not call it while it keeps a [`Pinned`](crate::Pinned) or
-    /// [`Gather`](crate::Gather) of the region itself, or while it holds a lock that a
-    /// holder of one may want: it would wait for ever. [`try_dereg_mr`](Self::try_dereg_mr) never waits.
+    /// [`Gather`](crate::Gather) of the region itself, or while it holds a lock that a holder of
+    /// one may want: it would wait for ever. [`try_dereg_mr`](Self::try_dereg_mr) never waits.
     ///
     /// # Errors
     ///
-    /// [`MemoryError::UnknownMr`], [`MemoryError::WindowsBound`], [`MemoryError::MrBusy`] if another
-    /// thread is changing it.
+    /// [`MemoryError::UnknownMr`], [`MemoryError::WindowsBound`], [`MemoryError::MrBusy`] if
+    /// another thread is changing it.
     pub fn dereg_mr(&self, id: MrId) -> Result<(), MemoryError> {
         self.deregister(id, false)
     }
@@ -198,8 +199,8 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// As [`dereg_mr`](Self::dereg_mr), and [`MemoryError::MrBusy`] if an access is in progress: the
-    /// region is unchanged then.
+    /// As [`dereg_mr`](Self::dereg_mr), and [`MemoryError::MrBusy`] if an access is in progress:
+    /// the region is unchanged then.
     pub fn try_dereg_mr(&self, id: MrId) -> Result<(), MemoryError> {
         self.deregister(id, true)
     }

@@ -15,8 +15,8 @@ use crate::{Access, KeyError, Memory, MemoryError, MwId, PdId};
 pub enum MwType {
     /// Bound by any QP of its PD, used by any QP of its PD; a bind may replace the binding.
     Type1,
-    /// Bound by a work request that brings the low byte of its key, used only by the QP that bound it,
-    /// and invalidated before it is bound again.
+    /// Bound by a work request that brings the low byte of its key, used only by the QP that bound
+    /// it, and invalidated before it is bound again.
     Type2B,
 }
 
@@ -53,8 +53,8 @@ pub struct BindMw {
     /// Key of the region to bind to; not looked at if `len` is 0.
     pub lkey: u32,
     /// The key that the window gets: its index must be the window's, its low byte is the consumer's
-    /// choice. Type 2 needs it. Type 1 may have it, if it differs from the present key; without, the
-    /// low byte is the present one + 1 (as `ibv_inc_rkey`).
+    /// choice. Type 2 needs it. Type 1 may have it, if it differs from the present key; without,
+    /// the low byte is the present one + 1 (as `ibv_inc_rkey`).
     pub new_rkey: Option<u32>,
     /// First address, in the region's terms.
     pub addr: u64,
@@ -137,11 +137,12 @@ impl Memory {
         }
     }
 
-    /// Binds a window to a range of a region, or unbinds it (type 1, length 0); returns its new key.
-    /// The old key is refused from now on. Nothing changes if it fails.
+    /// Binds a window to a range of a region, or unbinds it (type 1, length 0); returns its new
+    /// key. The old key is refused from now on. Nothing changes if it fails.
     ///
     /// A window's remote rights need not be among those of the region, whose own key may give peers
-    /// none; the region needs `MW_BIND`, and `LOCAL_WRITE` for a window that peers change memory through.
+    /// none; the region needs `MW_BIND`, and `LOCAL_WRITE` for a window that peers change memory
+    /// through.
     ///
     /// # Errors
     ///
@@ -262,8 +263,8 @@ impl Memory {
         }
     }
 
-    /// Unbinds all type 2B windows of a QP that is being destroyed, so that a later QP with its number
-    /// finds none; returns how many there were.
+    /// Unbinds all type 2B windows of a QP that is being destroyed, so that a later QP with its
+    /// number finds none; returns how many there were.
     ///
     /// Costs nothing if no window is bound, else a walk over the table.
     pub fn unbind_qp(&self, qpn: u32) -> usize {
