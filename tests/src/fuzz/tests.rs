@@ -49,3 +49,31 @@ fn mad_holds_for_every_captured_mad_and_each_byte_of_it_changed() {
     ];
     assert_eq!(taken, order);
 }
+
+/// All captures; and the head of each with every byte changed, cut at every length.
+#[test]
+fn pcap_holds_for_every_capture_and_each_changed_byte_of_its_head() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("captures");
+    let mut count = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "pcap") {
+            continue;
+        }
+        count += 1;
+        let mut file = fs::read(path).unwrap();
+        super::pcap(&file);
+        // File header and first packet; a longer packet's payload is all alike.
+        file.truncate(24 + 16 + 110);
+        for at in 0..file.len() {
+            super::pcap(&file[..at]);
+            for byte in [0, 0xff, file[at] ^ 1, file[at] ^ 0x80] {
+                let before = std::mem::replace(&mut file[at], byte);
+                super::pcap(&file);
+                super::pcap(&file[40..]);
+                file[at] = before;
+            }
+        }
+    }
+    assert_eq!(count, 12);
+}
