@@ -31,7 +31,7 @@ const ROOMS: &[Room] = &[
     room("urxe-wire", &[]),
     room("urxe-memory", &[]),
     room("urxe-engine", &["urxe-memory", "urxe-wire"]),
-    room("urxe-net", &["urxe-memory", "urxe-wire"]),
+    room("urxe-net", &["urxe-wire"]),
     room("urxe-cm", &["urxe-wire"]),
     room("urxe-sim", &["urxe-engine", "urxe-memory", "urxe-net", "urxe-wire"]),
     room("urxe", &["urxe-engine", "urxe-memory", "urxe-net", "urxe-wire"]),

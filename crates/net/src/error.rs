@@ -1,0 +1,69 @@
+//! Why a port could not be opened or set.
+
+use std::io;
+use std::net::IpAddr;
+
+/// Why a port could not be opened or set. Says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PortError {
+    /// The address is not of this host.
+    #[error("{0} is no address of this host; `ip address` lists them, 127.0.0.1 always is one")]
+    NotOurs(IpAddr),
+    /// Somebody else has UDP port 4791 of this address.
+    #[error(
+        "UDP port 4791 of {0} is taken: another urxe, or the kernel's rdma_rxe, has it; stop it, \
+         or give another address (on loopback any of 127.0.0.0/8)"
+    )]
+    Taken(IpAddr),
+    /// The address is no multicast group of the port's family.
+    #[error("{group} is no multicast group that a port of {address} can join")]
+    NotAGroup {
+        /// The address given.
+        group: IpAddr,
+        /// The port's own.
+        address: IpAddr,
+    },
+    /// The group was not joined.
+    #[error("the group {0} was not joined")]
+    NotJoined(IpAddr),
+    /// The interface carries no RoCE packet.
+    #[error("the MTU of {interface} is {mtu}; the smallest RoCE path MTU needs 336")]
+    MtuTooSmall {
+        /// The interface.
+        interface: String,
+        /// Its MTU, bytes.
+        mtu: u32,
+    },
+    /// A path MTU that the interface cannot carry.
+    #[error(
+        "path MTU {wanted} does not fit {interface}, whose MTU is {mtu}; at most {most} does: \
+         give --mtu {most}, or raise the interface's MTU"
+    )]
+    MtuTooLarge {
+        /// The path MTU asked for, bytes.
+        wanted: u32,
+        /// The interface.
+        interface: String,
+        /// Its MTU, bytes.
+        mtu: u32,
+        /// The greatest path MTU that fits, bytes.
+        most: u32,
+    },
+    /// A socket call failed.
+    #[error("{call} of {address}: {source}")]
+    Socket {
+        /// What failed.
+        call: &'static str,
+        /// The port's address.
+        address: IpAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl PortError {
+    pub(crate) fn socket(call: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Socket { call, address, source }
+    }
+}

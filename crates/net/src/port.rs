@@ -1,0 +1,106 @@
+//! What all ports can do.
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use std::str::FromStr;
+
+use urxe_wire::Mtu;
+
+use crate::{PortError, PortStats, RxBatch, TxBatch};
+
+/// A way for packets to leave and arrive.
+pub trait Port: Send + Sync + fmt::Debug {
+    /// What this port is and can.
+    fn caps(&self) -> &PortCaps;
+
+    /// Sends from the front of `batch` and removes what was sent or cannot ever be. What is left
+    /// found no room: try again when [`Self::wait_writable`] says so.
+    ///
+    /// # Errors
+    /// Where the port itself is broken; a packet that cannot be sent is counted instead.
+    fn send(&self, batch: &mut TxBatch) -> io::Result<()>;
+
+    /// Fills `batch` with what has arrived, without waiting; gives how many packets that is, before
+    /// any ICRC is looked at.
+    ///
+    /// # Errors
+    /// Where the port itself is broken.
+    fn recv(&self, batch: &mut RxBatch) -> io::Result<usize>;
+
+    /// A descriptor that is readable when [`Self::recv`] has something.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Waits until the port can send again, or `timeout_ms` have passed.
+    ///
+    /// # Errors
+    /// Where waiting fails.
+    fn wait_writable(&self, timeout_ms: i32) -> io::Result<()>;
+
+    /// Lets packets to a multicast group in.
+    ///
+    /// # Errors
+    /// Where the address is no group of this port's family, or the host refuses.
+    fn join(&self, group: IpAddr) -> Result<(), PortError>;
+
+    /// Lets packets to a multicast group in no longer.
+    ///
+    /// # Errors
+    /// Where the group was not joined.
+    fn leave(&self, group: IpAddr) -> Result<(), PortError>;
+
+    /// What it counts.
+    fn stats(&self) -> &PortStats;
+}
+
+/// What a port is and can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortCaps {
+    /// `udp` or `raw`.
+    pub kind: &'static str,
+    /// Our address on it.
+    pub address: IpAddr,
+    /// The interface the address is on; empty where it is not known.
+    pub interface: String,
+    /// MTU of that interface, bytes.
+    pub link_mtu: u32,
+    /// The largest path MTU whose packets fit.
+    pub mtu: Mtu,
+    /// Whether one call sends many packets of one size (UDP_SEGMENT).
+    pub gso: bool,
+    /// Whether one call brings many packets of one size (UDP_GRO).
+    pub gro: bool,
+    /// Whether all of a packet that the ICRC covers can be seen.
+    pub sees_ip_header: bool,
+}
+
+/// How the ICRC of what arrives is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum IcrcMode {
+    /// Right, or right under the one IP identification that would make it so.
+    #[default]
+    Solve,
+    /// Right under the identification that is expected; no other.
+    Strict,
+    /// Not at all.
+    Off,
+}
+
+/// Not the name of an [`IcrcMode`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no way to check the ICRC; wanted strict, solve or off")]
+pub struct NotAnIcrcMode(String);
+
+impl FromStr for IcrcMode {
+    type Err = NotAnIcrcMode;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "solve" => Ok(Self::Solve),
+            "strict" => Ok(Self::Strict),
+            "off" => Ok(Self::Off),
+            _ => Err(NotAnIcrcMode(name.to_owned())),
+        }
+    }
+}

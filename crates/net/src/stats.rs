@@ -1,0 +1,59 @@
+//! What a port counts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! stats {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Counters of a port, readable at any time.
+        #[derive(Debug, Default)]
+        pub struct PortStats { $($(#[$doc])* pub(crate) $name: AtomicU64),* }
+
+        /// The counters of a port at one time.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct PortStatsSnapshot { $($(#[$doc])* pub $name: u64),* }
+
+        impl PortStats {
+            /// All of them now.
+            #[must_use]
+            pub fn snapshot(&self) -> PortStatsSnapshot {
+                PortStatsSnapshot { $($name: self.$name.load(Ordering::Relaxed)),* }
+            }
+        }
+
+        impl PortStatsSnapshot {
+            /// All of them, by name.
+            pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
+    };
+}
+
+stats! {
+    /// Packets handed to the host.
+    tx_packets,
+    /// Calls that took: several packets each, with segmentation offload.
+    tx_calls,
+    /// Packets that the path's MTU cannot carry.
+    tx_too_long,
+    /// Packets for which the host has no route, or which a rule of its forbids.
+    tx_unreachable,
+    /// Times the socket's send buffer was full.
+    tx_no_room,
+    /// Packets that came.
+    rx_packets,
+    /// Calls that took.
+    rx_calls,
+    /// Packets whose ICRC was right under another IP identification than the expected one.
+    rx_icrc_solved,
+    /// Packets whose ICRC was wrong.
+    rx_icrc_bad,
+    /// Packets too short for a BTH and an ICRC.
+    rx_short,
+}
+
+impl PortStats {
+    pub(crate) fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,244 @@
+//! The UDP port: no privileges, and a true ICRC.
+//!
+//! An unconnected socket with `IP_PMTUDISC_DO` sends DF and IP identification 0, so that all the
+//! ICRC covers is known. Segmentation offload stamps segment *i* with *i* where the host's own
+//! software does it; a network card may stamp otherwise. So it is used only towards addresses of
+//! this host unless asked for.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use socket2::Socket;
+use urxe_wire::{Mtu, ROCE_UDP_PORT};
+
+use crate::{Port, PortCaps, PortError, PortStats, RxBatch, TxBatch};
+
+mod interface;
+mod message;
+mod socket;
+
+pub use interface::{Interface, interfaces};
+
+use message::{Rx, Tx};
+use socket::{Epoll, open, source_socket};
+
+#[cfg(test)]
+mod tests;
+
+/// Segments of one call at most (Linux UDP_MAX_SEGMENTS of 6.12 is 128; older kernels take 64).
+const MAX_SEGMENTS: usize = 64;
+/// Bytes of one call at most: what one IPv4 datagram could be.
+const MAX_RUN: usize = 65_507;
+/// Source ports beside 4791 itself: flows are spread over them.
+const SOURCES: usize = 4;
+
+/// What a [`UdpPort`] is opened with.
+#[derive(Clone, Debug)]
+pub struct UdpConfig {
+    /// Our address.
+    pub address: IpAddr,
+    /// The path MTU to be able to carry; `None` takes the largest that fits.
+    pub mtu: Option<Mtu>,
+    /// Whether runs of packets go to the host in one call: `None` for addresses of this host only.
+    pub gso: Option<bool>,
+    /// Bytes that may wait in each socket's buffers; the host may allow less.
+    pub buffer: usize,
+}
+
+impl UdpConfig {
+    /// A port of `address` with buffers of 4 MiB.
+    #[must_use]
+    pub const fn new(address: IpAddr) -> Self {
+        Self { address, mtu: None, gso: None, buffer: 4 << 20 }
+    }
+}
+
+/// A port on UDP sockets.
+#[derive(Debug)]
+pub struct UdpPort {
+    caps: PortCaps,
+    gso: Option<bool>,
+    /// Receives, and sends what comes from port 4791.
+    main: Socket,
+    /// Send only, each from a port of its own.
+    sources: Vec<(u16, Socket)>,
+    groups: RwLock<Vec<(IpAddr, Socket)>>,
+    epoll: Epoll,
+    /// Set once the host refuses segmentation.
+    gso_refused: AtomicU64,
+    stats: PortStats,
+}
+
+impl UdpPort {
+    /// Opens the port.
+    ///
+    /// # Errors
+    /// Where the address is not ours or taken, the MTU does not fit, or the host refuses.
+    pub fn open(config: &UdpConfig) -> Result<Self, PortError> {
+        let address = config.address;
+        let main = open(address, ROCE_UDP_PORT, config.buffer)?;
+        let interface = interface::of(address)?;
+        let (name, link_mtu) = (interface.name, interface.mtu);
+        let Some(most) = Mtu::largest_for_link(link_mtu) else {
+            return Err(PortError::MtuTooSmall { interface: name, mtu: link_mtu });
+        };
+        let mtu = config.mtu.unwrap_or(most);
+        if mtu > most {
+            let (wanted, most) = (mtu.bytes(), most.bytes());
+            return Err(PortError::MtuTooLarge { wanted, interface: name, mtu: link_mtu, most });
+        }
+        let mut sources = Vec::with_capacity(SOURCES);
+        for _ in 0..SOURCES {
+            sources.push(source_socket(address, config.buffer)?);
+        }
+        let gro = socket::enable_gro(&main);
+        let epoll = Epoll::new().map_err(PortError::socket("epoll", address))?;
+        epoll.add(main.as_fd()).map_err(PortError::socket("epoll", address))?;
+        let caps = PortCaps {
+            kind: "udp",
+            address,
+            interface: name,
+            link_mtu,
+            mtu,
+            gso: config.gso != Some(false),
+            gro,
+            sees_ip_header: false,
+        };
+        tracing::debug!(?caps, "port open");
+        Ok(Self {
+            caps,
+            gso: config.gso,
+            main,
+            sources,
+            groups: RwLock::default(),
+            epoll,
+            gso_refused: AtomicU64::new(0),
+            stats: PortStats::default(),
+        })
+    }
+
+    /// The socket of a flow, and the port it sends from.
+    fn source(&self, flow_port: u16) -> (u16, &Socket) {
+        let nth = usize::from(flow_port) % (self.sources.len() + 1);
+        match self.sources.get(nth) {
+            Some((port, socket)) => (*port, socket),
+            None => (ROCE_UDP_PORT, &self.main),
+        }
+    }
+
+    fn uses_gso(&self, dst: IpAddr) -> bool {
+        let near = || dst.is_loopback() || dst == self.caps.address || interface::is_ours(dst);
+        self.gso_refused.load(Ordering::Relaxed) == 0 && self.gso.unwrap_or_else(near)
+    }
+
+    /// Sends the run at the front; says whether to go on.
+    fn send_run(&self, batch: &mut TxBatch, tx: &mut Tx) -> io::Result<bool> {
+        let flow = batch.packets[0].flow;
+        let (src_port, socket) = self.source(flow.src_port);
+        let max = if self.uses_gso(flow.dst) { MAX_SEGMENTS } else { 1 };
+        let n = batch.run(0, max, MAX_RUN);
+        for i in 0..n {
+            // Segment i gets IP identification i.
+            batch.seal(i, src_port, u16::try_from(i).unwrap_or(0));
+        }
+        let first = &batch.packets[0].range;
+        let last = &batch.packets[n - 1].range;
+        let segment = (n > 1).then_some(first.len());
+        let bytes = batch.bytes(first.start..last.end);
+        let to = SocketAddr::new(flow.dst, ROCE_UDP_PORT);
+        let sent = tx.send(socket.as_fd(), to, bytes, segment, &flow);
+        PortStats::add(&self.stats.tx_calls, 1);
+        match sent {
+            Ok(()) => {
+                PortStats::add(&self.stats.tx_packets, n as u64);
+                batch.advance(n);
+                Ok(true)
+            }
+            Err(e) => self.on_send_error(&e, batch, n),
+        }
+    }
+
+    /// A packet that can never go is counted and let go: to the peer it is lost.
+    fn on_send_error(&self, e: &io::Error, batch: &mut TxBatch, n: usize) -> io::Result<bool> {
+        let counter = match e.raw_os_error() {
+            Some(libc::EAGAIN | libc::ENOBUFS) => {
+                PortStats::add(&self.stats.tx_no_room, 1);
+                return Ok(false);
+            }
+            Some(libc::EINTR) => return Ok(true),
+            Some(libc::EINVAL | libc::EIO) if n > 1 => {
+                // This host has no segmentation for this socket: one by one from now on.
+                self.gso_refused.store(1, Ordering::Relaxed);
+                return Ok(true);
+            }
+            Some(libc::EMSGSIZE) => &self.stats.tx_too_long,
+            _ => &self.stats.tx_unreachable,
+        };
+        tracing::debug!(error = %e, packets = n, dst = %batch.packets[0].flow.dst, "not sent");
+        PortStats::add(counter, n as u64);
+        batch.advance(n);
+        Ok(true)
+    }
+}
+
+impl Port for UdpPort {
+    fn caps(&self) -> &PortCaps {
+        &self.caps
+    }
+
+    fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
+        let mut tx = Tx::default();
+        while !batch.is_empty() && self.send_run(batch, &mut tx)? {}
+        Ok(())
+    }
+
+    fn recv(&self, batch: &mut RxBatch) -> io::Result<usize> {
+        let mut rx = Rx::new(batch);
+        let mut n = rx.fill(self.main.as_fd(), self.caps.address)?;
+        for (group, socket) in self.groups.read().iter() {
+            n += rx.fill(socket.as_fd(), *group)?;
+        }
+        if n != 0 {
+            PortStats::add(&self.stats.rx_calls, 1);
+            PortStats::add(&self.stats.rx_packets, n as u64);
+        }
+        Ok(n)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.fd()
+    }
+
+    fn wait_writable(&self, timeout_ms: i32) -> io::Result<()> {
+        socket::wait_writable(self.main.as_fd(), timeout_ms)
+    }
+
+    fn join(&self, group: IpAddr) -> Result<(), PortError> {
+        let address = self.caps.address;
+        if !group.is_multicast() || group.is_ipv4() != address.is_ipv4() {
+            return Err(PortError::NotAGroup { group, address });
+        }
+        let groups = &mut *self.groups.write();
+        if groups.iter().any(|(g, _)| *g == group) {
+            return Ok(());
+        }
+        let socket = socket::join(group, address)?;
+        self.epoll.add(socket.as_fd()).map_err(PortError::socket("epoll", group))?;
+        groups.push((group, socket));
+        Ok(())
+    }
+
+    fn leave(&self, group: IpAddr) -> Result<(), PortError> {
+        let groups = &mut *self.groups.write();
+        let at = groups.iter().position(|(g, _)| *g == group);
+        groups.swap_remove(at.ok_or(PortError::NotJoined(group))?);
+        Ok(())
+    }
+
+    fn stats(&self) -> &PortStats {
+        &self.stats
+    }
+}

@@ -1,0 +1,109 @@
+use std::net::Ipv4Addr;
+
+use urxe_wire::{Bth, Opcode, Psn, Qpn, Repr, Verdict};
+
+use super::*;
+use crate::{Flow, IcrcMode};
+
+/// Addresses of tests, so that runs beside each other do not meet.
+fn loopback(last: u8) -> IpAddr {
+    let [a, b, ..] = std::process::id().to_be_bytes();
+    let [.., c, d] = std::process::id().to_be_bytes();
+    let _ = (a, b);
+    IpAddr::V4(Ipv4Addr::new(127, c.clamp(1, 254), d.clamp(1, 254), last))
+}
+
+fn flow(src: IpAddr, dst: IpAddr) -> Flow {
+    Flow { src, dst, src_port: 0xc001, traffic_class: 2, hop_limit: 9, flow_label: 0 }
+}
+
+fn push(batch: &mut TxBatch, flow: Flow, psn: u32, len: usize) {
+    let mut header = [0; 12];
+    let bth = Bth::new(Opcode(0x04), Qpn::new(2), Psn::new(psn));
+    bth.emit(&mut header).unwrap();
+    batch.push(flow, &header, |out| out.resize(out.len() + len, 0x5a), 0);
+}
+
+/// All packets that come until `n` have: PSN, length, verdict.
+fn collect(port: &UdpPort, n: usize, mode: IcrcMode) -> Vec<(u32, usize, Verdict, Flow)> {
+    let mut rx = RxBatch::new(4);
+    let mut all = Vec::new();
+    while all.len() < n {
+        socket::wait_readable(port.fd(), 5000).unwrap();
+        assert_ne!(port.recv(&mut rx).unwrap(), 0, "{} of {n} came", all.len());
+        rx.for_each(mode, port.stats(), |p| {
+            let (bth, _) = Bth::parse(p.bytes).unwrap();
+            all.push((bth.psn.value(), p.bytes.len(), p.verdict, p.flow));
+        });
+    }
+    all
+}
+
+#[test]
+fn runs_and_single_packets_arrive_in_order_with_a_right_icrc() {
+    let (a, b) = (loopback(1), loopback(2));
+    let tx = UdpPort::open(&UdpConfig::new(a)).unwrap();
+    let rx = UdpPort::open(&UdpConfig::new(b)).unwrap();
+    let mut batch = TxBatch::new(64, 4200);
+    let sizes = [1024, 1024, 1024, 1024, 100, 1024, 64, 64, 64];
+    for (psn, &len) in sizes.iter().enumerate() {
+        push(&mut batch, flow(a, b), u32::try_from(psn).unwrap(), len);
+    }
+    tx.send(&mut batch).unwrap();
+    assert!(batch.is_empty());
+    let got = collect(&rx, sizes.len(), IcrcMode::Solve);
+    for (psn, (got, len)) in got.iter().zip(sizes).enumerate() {
+        assert_eq!((got.0, got.1), (u32::try_from(psn).unwrap(), len + 16));
+        assert!(got.2.is_ok(), "PSN {psn}: {:?}", got.2);
+        assert_eq!((got.3.src, got.3.dst), (a, b));
+        assert_eq!((got.3.traffic_class, got.3.hop_limit), (2, 9));
+    }
+    assert_eq!(tx.stats().snapshot().tx_packets, sizes.len() as u64);
+}
+
+#[test]
+fn without_segmentation_each_packet_is_right_under_identification_0() {
+    let (a, b) = (loopback(3), loopback(4));
+    let tx = UdpPort::open(&UdpConfig { gso: Some(false), ..UdpConfig::new(a) }).unwrap();
+    let rx = UdpPort::open(&UdpConfig::new(b)).unwrap();
+    let mut batch = TxBatch::new(64, 4200);
+    for psn in 0..5 {
+        push(&mut batch, flow(a, b), psn, 256);
+    }
+    tx.send(&mut batch).unwrap();
+    let got = collect(&rx, 5, IcrcMode::Solve);
+    assert!(got.iter().all(|p| p.2.is_ok()), "{got:?}");
+    assert_eq!(tx.stats().snapshot().tx_calls, 5);
+}
+
+#[test]
+fn ipv6_carries_class_hops_and_icrc() {
+    let here: IpAddr = "::1".parse().unwrap();
+    let port = match UdpPort::open(&UdpConfig::new(here)) {
+        Ok(port) => port,
+        // A host without IPv6 has no such address.
+        Err(PortError::NotOurs(_) | PortError::Socket { .. }) => return,
+        Err(e) => panic!("{e}"),
+    };
+    let mut batch = TxBatch::new(64, 4200);
+    for psn in 0..3 {
+        push(&mut batch, flow(here, here), psn, 512);
+    }
+    port.send(&mut batch).unwrap();
+    let got = collect(&port, 3, IcrcMode::Strict);
+    assert!(got.iter().all(|p| p.2 == Verdict::Ok), "{got:?}");
+    assert_eq!((got[0].3.traffic_class, got[0].3.hop_limit), (2, 9));
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let b = loopback(5);
+    let port = UdpPort::open(&UdpConfig::new(b)).unwrap();
+    let again = UdpPort::open(&UdpConfig::new(b)).unwrap_err();
+    assert!(matches!(again, PortError::Taken(x) if x == b), "{again}");
+    let foreign = UdpPort::open(&UdpConfig::new("192.0.2.1".parse().unwrap())).unwrap_err();
+    assert!(matches!(foreign, PortError::NotOurs(_)), "{foreign}");
+    let group = port.join("10.1.2.3".parse().unwrap()).unwrap_err();
+    assert!(matches!(group, PortError::NotAGroup { .. }), "{group}");
+    assert!(port.leave("239.1.2.3".parse().unwrap()).is_err());
+}
