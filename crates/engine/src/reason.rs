@@ -8,7 +8,9 @@ use urxe_wire::{Opcode, Psn};
 
 /// Defines an enum of names, each with a text and the rule it stands on, and a counter for each.
 macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $v:ident $key:literal $rule:literal;)* }) => {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$vdoc:meta])* $v:ident $key:literal $rule:literal;)*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]

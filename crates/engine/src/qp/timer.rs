@@ -86,7 +86,8 @@ impl Inner {
     fn on_timeout<T: Transmit>(&mut self, cx: &mut Cx<'_, T>) {
         cx.nic.counters.add(Count::LocalAckTimeoutErr, 1);
         let una = self.completer.una();
-        tracing::debug!(qpn = %cx.qp.qpn, psn = %una, left = self.retries_left, "local ACK timeout");
+        let left = self.retries_left;
+        tracing::debug!(qpn = %cx.qp.qpn, psn = %una, left, "local ACK timeout");
         if !self.take_retry() {
             cx.nic.counters.add(Count::RetryExceeded, 1);
             let cause = Cause::at(Rule::RetryExhausted, una);
