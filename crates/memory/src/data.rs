@@ -24,7 +24,31 @@ impl Memory {
         offset: u64,
         len: usize,
     ) -> Result<Gather, KeyError> {
-        Ok(Gather::of(self.pieces(pd, sges, offset, len, Access::empty())?))
+        let mut gather = Gather::default();
+        self.gather_into(pd, sges, offset, len, &mut gather)?;
+        Ok(gather)
+    }
+
+    /// [`gather`](Self::gather) in place of what `into` held: a [`Gather`] is large, and moving one
+    /// costs more than filling it. After an error `into` is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`gather`](Self::gather).
+    pub fn gather_into(
+        &self,
+        pd: PdId,
+        sges: &[Sge],
+        offset: u64,
+        len: usize,
+        into: &mut Gather,
+    ) -> Result<(), KeyError> {
+        into.clear();
+        let filled = self.cut(pd, sges, offset, len, Access::empty(), |piece| into.push(piece));
+        if filled.is_err() {
+            into.clear();
+        }
+        filled
     }
 
     /// Places a packet's payload into a scatter/gather list, from `offset` bytes into it.
@@ -42,8 +66,17 @@ impl Memory {
         offset: u64,
         data: &[u8],
     ) -> Result<(), KeyError> {
+        let need = Access::LOCAL_WRITE;
+        if let [sge] = sges
+            && offset.saturating_add(data.len() as u64) <= u64::from(sge.length)
+            && !data.is_empty()
+        {
+            return self.local(pd, sge, offset, data.len() as u64, need)?.write(data);
+        }
+        let mut pieces = ArrayVec::<Piece, MAX_SGE>::new();
+        self.cut(pd, sges, offset, data.len(), need, |piece| pieces.push(piece))?;
         let mut rest = data;
-        for piece in self.pieces(pd, sges, offset, data.len(), Access::LOCAL_WRITE)? {
+        for piece in &pieces {
             let (now, later) = rest.split_at(piece.len().min(rest.len()));
             piece.write(now)?;
             rest = later;
@@ -116,19 +149,20 @@ impl Memory {
         Ok(Pinned::new(Arc::clone(grant), addr, offset, len, need))
     }
 
-    /// Pins the parts of a list that `len` bytes at `offset` touch.
-    fn pieces(
+    /// Pins the parts of a list that `len` bytes at `offset` touch, and hands them out: at most
+    /// [`MAX_SGE`].
+    fn cut(
         &self,
         pd: PdId,
         sges: &[Sge],
         offset: u64,
         len: usize,
         need: Access,
-    ) -> Result<ArrayVec<Piece, MAX_SGE>, KeyError> {
+        mut out: impl FnMut(Piece),
+    ) -> Result<(), KeyError> {
         if sges.len() > MAX_SGE {
             return Err(KeyError::TooManySges { got: sges.len(), max: MAX_SGE });
         }
-        let mut pieces = ArrayVec::new();
         let (mut skip, mut left) = (offset, len as u64);
         for sge in sges {
             let length = u64::from(sge.length);
@@ -140,7 +174,7 @@ impl Memory {
                 continue;
             }
             let part = left.min(length - skip);
-            pieces.push(self.local(pd, sge, skip, part, need)?);
+            out(self.local(pd, sge, skip, part, need)?);
             left -= part;
             skip = 0;
         }
@@ -148,7 +182,7 @@ impl Memory {
             let (len, capacity) = (len as u64, Sge::total(sges));
             return Err(KeyError::ListTooShort { offset, len, capacity });
         }
-        Ok(pieces)
+        Ok(())
     }
 
     /// Pins `len` bytes of an element, `skip` bytes into it.

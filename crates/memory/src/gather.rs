@@ -88,19 +88,22 @@ impl Default for Gather {
     }
 }
 
-impl From<Piece> for Gather {
-    fn from(piece: Piece) -> Self {
-        let len = piece.len;
-        let mut pieces = ArrayVec::new_const();
-        pieces.push(piece);
-        Self { parts: Parts::Pinned(pieces), len }
-    }
-}
-
 impl Gather {
-    pub(crate) fn of(pieces: ArrayVec<Piece, MAX_SGE>) -> Self {
-        let len = pieces.iter().map(Piece::len).sum();
-        Self { parts: Parts::Pinned(pieces), len }
+    /// Adds a piece to an empty or pinned payload.
+    pub(crate) fn push(&mut self, piece: Piece) {
+        if let Parts::Pinned(pieces) = &mut self.parts {
+            self.len += piece.len;
+            pieces.push(piece);
+        }
+    }
+
+    /// Lets go of all that it holds.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        match &mut self.parts {
+            Parts::Pinned(pieces) => pieces.clear(),
+            Parts::Inline(_) => self.parts = Parts::Pinned(ArrayVec::new_const()),
+        }
     }
 
     /// A payload of bytes that need not be registered: it keeps a copy.

@@ -114,14 +114,27 @@ impl Pinned {
     ///
     /// [`KeyError::Range`] as for [`read`](Self::read).
     pub fn slice(&self, offset: u64, len: usize) -> Result<Gather, KeyError> {
+        let mut gather = Gather::default();
+        self.slice_into(offset, len, &mut gather)?;
+        Ok(gather)
+    }
+
+    /// [`slice`](Self::slice) in place of what `into` held: a [`Gather`] is large, and moving one
+    /// costs more than filling it. After an error `into` is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`slice`](Self::slice).
+    pub fn slice_into(&self, offset: u64, len: usize, into: &mut Gather) -> Result<(), KeyError> {
+        into.clear();
         let bytes = len as u64;
-        match self.within(offset, bytes)? {
-            Some((grant, at)) if len > 0 => {
-                let addr = self.addr.wrapping_add(offset);
-                Piece::new(Arc::clone(grant), addr, at, bytes).map(Gather::from)
-            }
-            _ => Ok(Gather::default()),
+        if let Some((grant, at)) = self.within(offset, bytes)?
+            && len > 0
+        {
+            let addr = self.addr.wrapping_add(offset);
+            into.push(Piece::new(Arc::clone(grant), addr, at, bytes)?);
         }
+        Ok(())
     }
 
     /// Checks a part; returns where it stands in the area. `None`: it has no bytes.

@@ -55,6 +55,7 @@ fn the_data_path_allocates_nothing() {
         (0..32).map(|i| Sge { addr: i * 256, length: 128, lkey: mr.lkey }).collect();
     assert_eq!(sges.len(), MAX_SGE);
     let mut packet = [7; 4096];
+    let mut reused = Gather::default();
     let used = allocations(|| {
         for _ in 0..10 {
             memory.scatter(pd, &sges, 0, &packet).unwrap();
@@ -64,6 +65,8 @@ fn the_data_path_allocates_nothing() {
             let mut sum = 0_u64;
             gather.for_each_chunk(|chunk| sum += chunk.len() as u64);
             assert_eq!(sum, 4096);
+            memory.gather_into(pd, &sges, 128, 100, &mut reused).unwrap();
+            assert_eq!(reused.len(), 100);
             let inline = Gather::inline(&packet[..64]).unwrap();
             assert_eq!(inline.len(), 64);
 

@@ -144,6 +144,28 @@ fn elements_may_be_of_several_regions() {
 }
 
 #[test]
+fn a_payload_is_filled_again_in_place() {
+    let b = counted();
+    let mut gather = Gather::inline(b"old").unwrap();
+    b.memory.gather_into(b.pd, &[b.sge(IOVA, 4)], 1, 2, &mut gather).unwrap();
+    assert_eq!(flat(&gather), [1, 2]);
+    b.memory.gather_into(b.pd, &[b.sge(IOVA + 8, 4)], 0, 4, &mut gather).unwrap();
+    assert_eq!(flat(&gather), [8, 9, 10, 11]);
+    let pinned = b.remote(b.mr.rkey, IOVA + 16, 8, Access::REMOTE_READ).unwrap();
+    pinned.slice_into(2, 3, &mut gather).unwrap();
+    assert_eq!(flat(&gather), [18, 19, 20]);
+    assert!(pinned.slice_into(2, 7, &mut gather).is_err());
+    drop(pinned);
+    assert_eq!(flat(&gather), []);
+
+    // The first element is right, the second is not: the first is let go.
+    let sges = [b.sge(IOVA, 4), b.sge(0, 4)];
+    assert!(b.memory.gather_into(b.pd, &sges, 0, 8, &mut gather).is_err());
+    assert_eq!(flat(&gather), []);
+    assert_eq!(b.memory.try_dereg_mr(b.mr.id), Ok(()), "nothing is pinned");
+}
+
+#[test]
 fn inline_bytes_need_no_region() {
     let gather = Gather::inline(b"inline").unwrap();
     assert_eq!(flat(&gather), b"inline");
