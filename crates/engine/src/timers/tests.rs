@@ -76,6 +76,7 @@ fn room_is_made_by_reserving_and_by_deadlines_only() {
     assert_eq!(timers.place.len(), 1 << 18);
     timers.set(1 << 18, Some(ns(1)));
     assert_eq!(timers.pop_expired(ns(1)), Some(1 << 18));
+    assert!(timers.heap.capacity() <= 1 << 19, "grows by doubling");
 }
 
 /// The same queue as a sorted map.
