@@ -126,7 +126,7 @@ impl Serialize for Message<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("message_name", self.message)?;
         for field in &self.body.fields {
-            super::fields::serialize_field(&mut map, &key(field.name), &field.value)?;
+            super::fields::serialize_field(&mut map, field.name, &field.value)?;
         }
         map.end()
     }

@@ -26,7 +26,7 @@ pub(crate) struct HeaderFields {
 /// A field of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Its name, as in `dest QP`.
+    /// Its name in JSON, as in `dest_qp`; text has blanks for `_`.
     pub(crate) name: &'static str,
     /// The first byte that holds some of it, from the header's start.
     pub(crate) at: usize,
@@ -72,7 +72,7 @@ impl HeaderFields {
     }
 }
 
-/// A name as a JSON key: small letters, and `_` where no letter or digit stands.
+/// A header's name as a JSON key: small letters, and `_` where no letter or digit stands.
 #[must_use]
 pub(crate) fn key(name: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
@@ -130,7 +130,7 @@ impl Serialize for Object<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for field in self.0 {
-            serialize_field(&mut map, &key(field.name), &field.value)?;
+            serialize_field(&mut map, field.name, &field.value)?;
         }
         map.end()
     }

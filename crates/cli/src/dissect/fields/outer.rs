@@ -20,7 +20,7 @@ pub(crate) fn ethernet(at: usize, h: &Ethernet) -> HeaderFields {
 pub(crate) fn vlan(at: usize, h: &Vlan) -> HeaderFields {
     HeaderFields::new("VLAN", at, 4)
         .with("priority", 0, 1, Value::Number(h.priority.into()))
-        .with("drop eligible", 0, 1, Value::Flag(h.drop_eligible))
+        .with("drop_eligible", 0, 1, Value::Flag(h.drop_eligible))
         .with("id", 0, 2, Value::Number(h.id.into()))
         .with("ethertype", 2, 2, ethertype_value(h.ethertype))
 }
@@ -29,9 +29,9 @@ pub(crate) fn vlan(at: usize, h: &Vlan) -> HeaderFields {
 #[must_use]
 pub(crate) fn sll(at: usize, h: &Sll) -> HeaderFields {
     HeaderFields::new("SLL", at, 16)
-        .with("packet type", 0, 2, packet_type(h.packet_type))
-        .with("device type", 2, 2, Value::Number(h.device_type.into()))
-        .with("address length", 4, 2, Value::Number(h.address_len.into()))
+        .with("packet_type", 0, 2, packet_type(h.packet_type))
+        .with("device_type", 2, 2, Value::Number(h.device_type.into()))
+        .with("address_length", 4, 2, Value::Number(h.address_len.into()))
         .with("address", 6, 8, Value::Bytes(h.address.to_vec()))
         .with("ethertype", 14, 2, ethertype_value(h.ethertype))
 }
@@ -43,9 +43,9 @@ pub(crate) fn sll2(at: usize, h: &Sll2) -> HeaderFields {
         .with("ethertype", 0, 2, ethertype_value(h.ethertype))
         .with("reserved", 2, 2, Value::Hex(h.reserved.into(), 16))
         .with("interface", 4, 4, Value::Number(h.interface.into()))
-        .with("device type", 8, 2, Value::Number(h.device_type.into()))
-        .with("packet type", 10, 1, packet_type(h.packet_type.into()))
-        .with("address length", 11, 1, Value::Number(h.address_len.into()))
+        .with("device_type", 8, 2, Value::Number(h.device_type.into()))
+        .with("packet_type", 10, 1, packet_type(h.packet_type.into()))
+        .with("address_length", 11, 1, Value::Number(h.address_len.into()))
         .with("address", 12, 8, Value::Bytes(h.address.to_vec()))
 }
 
@@ -53,15 +53,15 @@ pub(crate) fn sll2(at: usize, h: &Sll2) -> HeaderFields {
 #[must_use]
 pub(crate) fn ipv4(at: usize, h: &Ipv4) -> HeaderFields {
     HeaderFields::new("IPv4", at, h.header_len())
-        .with("header length", 0, 1, Value::Number(h.header_len() as u64))
+        .with("header_length", 0, 1, Value::Number(h.header_len() as u64))
         .with("dscp", 1, 1, Value::Number(u64::from(h.tos >> 2)))
         .with("ecn", 1, 1, ecn(h.tos))
-        .with("total length", 2, 2, Value::Number(h.total_len.into()))
+        .with("total_length", 2, 2, Value::Number(h.total_len.into()))
         .with("id", 4, 2, Value::Hex(h.id.into(), 16))
         .with("reserved", 6, 1, Value::Flag(h.reserved))
-        .with("dont fragment", 6, 1, Value::Flag(h.dont_fragment))
-        .with("more fragments", 6, 1, Value::Flag(h.more_fragments))
-        .with("fragment offset", 6, 2, Value::Number(h.fragment_offset.into()))
+        .with("dont_fragment", 6, 1, Value::Flag(h.dont_fragment))
+        .with("more_fragments", 6, 1, Value::Flag(h.more_fragments))
+        .with("fragment_offset", 6, 2, Value::Number(h.fragment_offset.into()))
         .with("ttl", 8, 1, Value::Number(h.ttl.into()))
         .with("protocol", 9, 1, protocol_value(h.protocol))
         .with("checksum", 10, 2, Value::Hex(h.checksum.into(), 16))
@@ -75,10 +75,10 @@ pub(crate) fn ipv6(at: usize, h: &Ipv6) -> HeaderFields {
     HeaderFields::new("IPv6", at, 40)
         .with("dscp", 0, 2, Value::Number(u64::from(h.traffic_class >> 2)))
         .with("ecn", 1, 1, ecn(h.traffic_class))
-        .with("flow label", 1, 3, Value::Hex(h.flow_label.into(), 20))
-        .with("payload length", 4, 2, Value::Number(h.payload_len.into()))
-        .with("next header", 6, 1, protocol_value(h.next_header))
-        .with("hop limit", 7, 1, Value::Number(h.hop_limit.into()))
+        .with("flow_label", 1, 3, Value::Hex(h.flow_label.into(), 20))
+        .with("payload_length", 4, 2, Value::Number(h.payload_len.into()))
+        .with("next_header", 6, 1, protocol_value(h.next_header))
+        .with("hop_limit", 7, 1, Value::Number(h.hop_limit.into()))
         .with("src", 8, 16, Value::Text(h.src.to_string()))
         .with("dst", 24, 16, Value::Text(h.dst.to_string()))
 }
@@ -87,8 +87,8 @@ pub(crate) fn ipv6(at: usize, h: &Ipv6) -> HeaderFields {
 #[must_use]
 pub(crate) fn udp(at: usize, h: &Udp) -> HeaderFields {
     HeaderFields::new("UDP", at, 8)
-        .with("src port", 0, 2, Value::Number(h.src_port.into()))
-        .with("dst port", 2, 2, Value::Number(h.dst_port.into()))
+        .with("src_port", 0, 2, Value::Number(h.src_port.into()))
+        .with("dst_port", 2, 2, Value::Number(h.dst_port.into()))
         .with("length", 4, 2, Value::Number(h.len.into()))
         .with("checksum", 6, 2, Value::Hex(h.checksum.into(), 16))
 }
@@ -103,13 +103,13 @@ pub(crate) fn lrh(at: usize, h: &Lrh) -> HeaderFields {
         NextHeader::Global => "GRH",
     };
     HeaderFields::new("LRH", at, 8)
-        .with("virtual lane", 0, 1, Value::Number(h.vl.into()))
-        .with("service level", 1, 1, Value::Number(h.sl.into()))
-        .with("reserved 2", 1, 1, Value::Number(h.reserved2.into()))
-        .with("next header", 1, 1, Value::Coded(h.next as u64, next.to_owned()))
+        .with("virtual_lane", 0, 1, Value::Number(h.vl.into()))
+        .with("service_level", 1, 1, Value::Number(h.sl.into()))
+        .with("reserved_2", 1, 1, Value::Number(h.reserved2.into()))
+        .with("next_header", 1, 1, Value::Coded(h.next as u64, next.to_owned()))
         .with("dlid", 2, 2, Value::Number(h.dlid.into()))
-        .with("reserved 5", 4, 1, Value::Number(h.reserved5.into()))
-        .with("packet length", 4, 2, Value::Number(h.packet_bytes() as u64))
+        .with("reserved_5", 4, 1, Value::Number(h.reserved5.into()))
+        .with("packet_length", 4, 2, Value::Number(h.packet_bytes() as u64))
         .with("slid", 6, 2, Value::Number(h.slid.into()))
 }
 
@@ -117,11 +117,11 @@ pub(crate) fn lrh(at: usize, h: &Lrh) -> HeaderFields {
 #[must_use]
 pub(crate) fn grh(at: usize, h: &Grh) -> HeaderFields {
     HeaderFields::new("GRH", at, 40)
-        .with("traffic class", 0, 2, Value::Number(h.traffic_class.into()))
-        .with("flow label", 1, 3, Value::Hex(h.flow_label.into(), 20))
-        .with("payload length", 4, 2, Value::Number(h.payload_len.into()))
-        .with("next header", 6, 1, protocol_value(h.next_header))
-        .with("hop limit", 7, 1, Value::Number(h.hop_limit.into()))
+        .with("traffic_class", 0, 2, Value::Number(h.traffic_class.into()))
+        .with("flow_label", 1, 3, Value::Hex(h.flow_label.into(), 20))
+        .with("payload_length", 4, 2, Value::Number(h.payload_len.into()))
+        .with("next_header", 6, 1, protocol_value(h.next_header))
+        .with("hop_limit", 7, 1, Value::Number(h.hop_limit.into()))
         .with("sgid", 8, 16, Value::Text(h.sgid.to_string()))
         .with("dgid", 24, 16, Value::Text(h.dgid.to_string()))
 }

@@ -18,16 +18,16 @@ pub(crate) fn bth(at: usize, h: &Bth) -> HeaderFields {
     HeaderFields::new("BTH", at, Bth::LEN)
         .with("opcode", 0, 1, opcode)
         .with("solicited", 1, 1, Value::Flag(h.solicited))
-        .with("mig req", 1, 1, Value::Flag(h.mig_req))
+        .with("mig_req", 1, 1, Value::Flag(h.mig_req))
         .with("pad", 1, 1, Value::Number(h.pad.into()))
         .with("version", 1, 1, Value::Number(0))
         .with("pkey", 2, 2, Value::Hex(h.pkey.0.into(), 16))
         .with("fecn", 4, 1, Value::Flag(h.fecn))
         .with("becn", 4, 1, Value::Flag(h.becn))
-        .with("reserved 6", 4, 1, Value::Number(h.reserved6.into()))
-        .with("dest qp", 5, 3, Value::Hex(h.dest_qp.value().into(), 24))
-        .with("ack req", 8, 1, Value::Flag(h.ack_req))
-        .with("reserved 7", 8, 1, Value::Number(h.reserved7.into()))
+        .with("reserved_6", 4, 1, Value::Number(h.reserved6.into()))
+        .with("dest_qp", 5, 3, Value::Hex(h.dest_qp.value().into(), 24))
+        .with("ack_req", 8, 1, Value::Flag(h.ack_req))
+        .with("reserved_7", 8, 1, Value::Number(h.reserved7.into()))
         .with("psn", 9, 3, Value::Number(h.psn.value().into()))
 }
 
@@ -64,14 +64,14 @@ const EXTENSIONS: [MakeExtension; 11] = [
 fn rdeth(at: usize, h: &RdEth) -> HeaderFields {
     HeaderFields::new("RDETH", at, RdEth::LEN)
         .with("reserved", 0, 1, Value::Number(h.reserved.into()))
-        .with("ee context", 1, 3, Value::Hex(h.ee_context.into(), 24))
+        .with("ee_context", 1, 3, Value::Hex(h.ee_context.into(), 24))
 }
 
 fn deth(at: usize, h: &Deth) -> HeaderFields {
     HeaderFields::new("DETH", at, Deth::LEN)
         .with("qkey", 0, 4, Value::Hex(h.qkey.0.into(), 32))
         .with("reserved", 4, 1, Value::Number(h.reserved.into()))
-        .with("src qp", 5, 3, Value::Hex(h.src_qp.value().into(), 24))
+        .with("src_qp", 5, 3, Value::Hex(h.src_qp.value().into(), 24))
 }
 
 fn xrceth(at: usize, h: &XrcEth) -> HeaderFields {
@@ -106,7 +106,7 @@ fn atomic(at: usize, h: &AtomicEth) -> HeaderFields {
     HeaderFields::new("AtomicETH", at, AtomicEth::LEN)
         .with("va", 0, 8, Value::Hex(h.va, 64))
         .with("rkey", 8, 4, Value::Hex(h.rkey.into(), 32))
-        .with("swap or add", 12, 8, Value::Hex(h.swap_add, 64))
+        .with("swap_or_add", 12, 8, Value::Hex(h.swap_add, 64))
         .with("compare", 20, 8, Value::Hex(h.compare, 64))
 }
 
