@@ -1,10 +1,11 @@
-//! What urxe-wire reads in the golden captures, against what tshark reads.
+//! What urxe-wire reads in the golden captures, and what it emits, against what tshark reads.
 //!
 //! `tools/tshark-oracle` writes the table. Every column of every RoCEv2 packet must agree; where
 //! tshark is wrong, [`QUIRKS`] says what it shows instead, and that too must be what is there.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as the test does")]
 
+mod made;
 mod ours;
 mod table;
 
@@ -17,13 +18,15 @@ use urxe_wire::{LinkType, Packet};
 
 use table::{COLUMNS, Table};
 
-/// The golden captures and how many RoCEv2 packets each holds; there is nothing else in them.
-const CAPTURES: [(&str, u64); 12] = [
+/// The captures and how many RoCEv2 packets each holds; there is nothing else in them. All but
+/// [`MADE`] are golden.
+const CAPTURES: [(&str, u64); 13] = [
     ("atomic_cas", 10),
     ("atomic_faa", 10),
     ("loss_send", 475),
     ("rc_ipv6", 18),
     ("rc_pingpong", 50),
+    ("opcodes", 37),
     ("read_bw", 55),
     ("rping", 29),
     ("srq", 54),
@@ -33,18 +36,16 @@ const CAPTURES: [(&str, u64); 12] = [
     ("write_bw", 55),
 ];
 
-/// Columns that no packet of the captures fills: they hold no RNR NAK and no SEND with invalidate.
-const NEVER_FILLED: [&str; 2] = ["infiniband.aeth.syndrome.timer", "infiniband.ieth"];
+/// The capture of packets that urxe-wire has emitted, one of each opcode: the golden ones hold no
+/// RNR NAK and no SEND with invalidate, for example.
+const MADE: &str = "opcodes";
 
 /// A column where tshark 4.0 is wrong: what it shows, given our value, and why.
 type Quirk = (&'static str, fn(&str) -> String, &'static str);
 
-const QUIRKS: [Quirk; 3] = [
-    (
-        "infiniband.immdt",
-        |ours| if ours.is_empty() { String::new() } else { format!("{ours},{ours}") },
-        "each ImmDt is added to the tree twice",
-    ),
+const QUIRKS: [Quirk; 4] = [
+    ("infiniband.immdt", twice, "each ImmDt is added to the tree twice"),
+    ("infiniband.ieth", twice, "each IETH is added to the tree twice"),
     (
         "infiniband.cm.req.prim_flowlabel",
         |ours| hex(ours).map_or_else(String::new, |label| format!("{:#010x}", label >> 8)),
@@ -58,12 +59,21 @@ const QUIRKS: [Quirk; 3] = [
     ),
 ];
 
+fn twice(ours: &str) -> String {
+    if ours.is_empty() { String::new() } else { format!("{ours},{ours}") }
+}
+
 fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where a capture is.
+fn capture(name: &str) -> PathBuf {
+    root().join(if name == MADE { "oracle" } else { "captures" }).join(format!("{name}.pcap"))
 }
 
 fn table() -> Table {
@@ -77,8 +87,7 @@ fn every_field_of_every_packet_is_as_tshark_reads_it() {
     let mut compared = BTreeMap::new();
     let mut differences = Vec::new();
     for (name, _) in CAPTURES {
-        let path = root().join(format!("captures/{name}.pcap"));
-        let mut capture = Capture::new(name, File::open(path).unwrap()).unwrap();
+        let mut capture = Capture::new(name, File::open(capture(name)).unwrap()).unwrap();
         while let Some(frame) = capture.next_frame().unwrap() {
             let link = LinkType::from_pcap(frame.link.into()).unwrap();
             let packet = Packet::parse(link, frame.bytes)
@@ -109,7 +118,7 @@ fn the_table_has_a_row_for_each_frame_of_each_capture_and_no_other() {
     for entry in std::fs::read_dir(root().join("captures")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let listed = CAPTURES.iter().any(|(listed, _)| *listed == name);
+        let listed = CAPTURES.iter().any(|(listed, _)| *listed == name && *listed != MADE);
         let is_capture = path.extension().is_some_and(|e| e == "pcap");
         assert_eq!(is_capture, listed, "{name}: run tools/tshark-oracle and list it here");
     }
@@ -119,8 +128,19 @@ fn the_table_has_a_row_for_each_frame_of_each_capture_and_no_other() {
 #[test]
 fn every_column_is_filled_by_some_packet() {
     let empty: BTreeSet<_> = table().empty_columns().into_iter().collect();
-    assert_eq!(empty, NEVER_FILLED.into());
+    assert_eq!(empty, BTreeSet::new());
     for (column, _, why) in QUIRKS {
         assert!(COLUMNS.contains(&column) && !empty.contains(column), "{column}: {why}");
     }
+}
+
+/// The made capture is what urxe-wire emits today. `tools/tshark-oracle` has it written anew.
+#[test]
+fn the_made_capture_is_up_to_date() {
+    let made = made::every_opcode();
+    if std::env::var_os("URXE_WRITE_MADE_CAPTURE").is_some() {
+        std::fs::write(capture(MADE), &made).unwrap();
+    }
+    let there = std::fs::read(capture(MADE)).unwrap();
+    assert!(there == made, "run tools/tshark-oracle and look at the change");
 }
