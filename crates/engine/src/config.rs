@@ -99,7 +99,7 @@ impl Profile {
 /// The most of everything that a NIC has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// QPs, at most 2^18.
+    /// QPs, at most 2^18 − 3.
     pub max_qp: u32,
     /// WQEs of one queue.
     pub max_wr: u32,

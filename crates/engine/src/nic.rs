@@ -32,6 +32,8 @@ pub use objects::{CqInfo, QpInfo, QpInit, SrqInit};
 
 /// QPNs of one NIC: 18 bits under the slot.
 const INDEX_BITS: u32 = 18;
+/// Where the timer queue holds QP1, whatever the slot: an index no other QP has.
+const GSI_TIMER: usize = 1;
 /// Packets a QP may send before the next one has its turn.
 const QUANTUM: usize = 32;
 
@@ -114,6 +116,11 @@ impl Nic {
             self.accept_multicast(now, packet, &bth, out);
             return;
         }
+        if packet.dst.is_multicast() {
+            // IBA 9.6.1.1.1: what goes to a group names no QP.
+            self.dropped(packet, Drop::WrongAddress);
+            return;
+        }
         match self.find_qp(bth.dest_qp) {
             Some(qp) => self.hand(now, &qp, packet, &bth, out),
             None => self.dropped(packet, Drop::NoSuchQp),
@@ -122,7 +129,10 @@ impl Nic {
 
     fn hand(&self, now: Time, qp: &Qp, packet: &Received<'_>, bth: &Bth, out: &mut impl Transmit) {
         let mut cx = Cx { nic: self, qp, now, out };
-        let inner = &mut *qp.inner.lock();
+        let Some(mut inner) = qp.lock() else {
+            self.dropped(packet, Drop::NoSuchQp);
+            return;
+        };
         inner.on_packet(&mut cx, packet, bth);
         inner.settle(&mut cx);
         schedule(&cx);
@@ -168,8 +178,8 @@ impl Nic {
             if let Some(qp) = self.find_qp(qpn) {
                 qp.queued.store(false, Ordering::Release);
                 let mut cx = Cx { nic: self, qp: &qp, now, out };
-                let more = qp.inner.lock().run(&mut cx, QUANTUM);
-                if more {
+                let more = qp.lock().map(|mut inner| inner.run(&mut cx, QUANTUM));
+                if more == Some(true) {
                     schedule(&cx);
                 }
             }
@@ -198,10 +208,9 @@ impl Nic {
             let Some(index) = self.timers.lock().pop_expired(now) else {
                 break;
             };
-            let qp = if index == 1 { self.gsi.read().clone() } else { self.qps.get(index) };
-            if let Some(qp) = qp {
+            if let Some(qp) = self.qp_of_timer(index) {
                 let mut cx = Cx { nic: self, qp: &qp, now, out };
-                let inner = &mut *qp.inner.lock();
+                let Some(mut inner) = qp.lock() else { continue };
                 inner.disarmed();
                 inner.expire(&mut cx);
                 inner.settle(&mut cx);
@@ -216,25 +225,30 @@ impl Nic {
     pub fn next_deadline(&self) -> Option<Deadline> {
         loop {
             let (index, at) = self.timers.lock().peek()?;
-            let qp = if index == 1 { self.gsi.read().clone() } else { self.qps.get(index) };
-            let deadline = qp.and_then(|qp| {
-                let mut inner = qp.inner.lock();
+            let Some(qp) = self.qp_of_timer(index) else {
+                self.timers.lock().set(index, None);
+                continue;
+            };
+            let deadline = {
+                let Some(mut inner) = qp.lock() else { continue };
                 let deadline = inner.next_deadline(qp.qpn);
                 if deadline.is_none_or(|d| d.at > at) {
                     // The entry is older than what the QP waits for now.
                     inner.rearm_from(self, qp.qpn, deadline.map(|d| d.at));
-                    return None;
+                    continue;
                 }
                 deadline
-            });
-            if deadline.is_some() {
-                return deadline;
-            }
+            };
+            return deadline;
         }
     }
 
+    fn qp_of_timer(&self, index: usize) -> Option<Arc<Qp>> {
+        if index == GSI_TIMER { self.gsi.read().clone() } else { self.qps.get(index) }
+    }
+
     pub(crate) fn set_timer(&self, qpn: Qpn, at: Option<Time>) {
-        let index = if qpn == Qpn::GSI { Some(1) } else { self.index(qpn) };
+        let index = if qpn == Qpn::GSI { Some(GSI_TIMER) } else { self.index(qpn) };
         if let Some(index) = index {
             self.timers.lock().set(index, at);
         }

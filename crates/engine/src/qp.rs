@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use urxe_memory::PdId;
 use urxe_wire::{Psn, Qpn};
 
@@ -76,6 +76,8 @@ pub(crate) struct Inner {
     draining: bool,
     /// Whether a CQ of this QP overflowed.
     cq_lost: bool,
+    /// XRC: the SRQ of the message in progress.
+    xrc: Option<Arc<Srq>>,
     pub(crate) destroyed: bool,
 }
 
@@ -162,11 +164,17 @@ impl Qp {
             established: false,
             draining: false,
             cq_lost: false,
+            xrc: None,
             destroyed: false,
         };
         let queued = AtomicBool::new(false);
         let inner = Mutex::new(inner);
         Self { qpn, kind, pd, send_cq, recv_cq, srq, xrcd, sig_all, queued, inner }
+    }
+
+    /// The QP's changing part; `None` if it has been destroyed since it was looked up.
+    pub(crate) fn lock(&self) -> Option<MutexGuard<'_, Inner>> {
+        Some(self.inner.lock()).filter(|inner| !inner.destroyed)
     }
 
     /// SGEs of the largest receive WQE this QP may get.

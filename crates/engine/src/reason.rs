@@ -63,13 +63,13 @@ names! {
         /// No QP of ours listens to this group.
         NoListener "drop_no_multicast_listener" "IBA 9.6.1.1.1";
         /// Its PSN is ahead of the expected one, which is NAKed already.
-        Gap "drop_psn_gap" "IBA C9-112";
+        Gap "drop_psn_gap" "IBA 9.7.5.1.1";
         /// It follows a request that got an RNR NAK.
         BehindRnr "drop_behind_rnr" "IBA 9.7.5.2.8";
         /// A duplicate whose saved answer is gone.
-        StaleDuplicate "drop_stale_duplicate" "IBA C9-150";
+        StaleDuplicate "drop_stale_duplicate" "IBA 9.7.5.1.2";
         /// A duplicate READ that asks for what the first did not.
-        BadDuplicate "drop_bad_duplicate" "IBA C9-110";
+        BadDuplicate "drop_bad_duplicate" "IBA 9.7.5.1.2";
         /// A part of an unreliable message whose start was lost or refused.
         BrokenMessage "drop_broken_message" "IBA 9.8.2.2";
         /// An unreliable message found no receive WQE.
@@ -235,16 +235,12 @@ pub enum Rule {
     RequestLength(u32, u32),
     /// The message did not fit the receive WQE: message so far, room (bytes).
     MessageTooLong(u32, u32),
-    /// A header of the request could not be taken.
-    Malformed,
+    /// An atomic's target is not aligned.
+    Misaligned(KeyError),
     /// The QP came in error while this waited.
     Flushed,
     /// Something the window bind needs is missing or not allowed.
     Bind(KeyError),
-    /// The CQ overflowed.
-    CqOverflow,
-    /// The address handle is gone.
-    NoAddressHandle,
 }
 
 impl Rule {
@@ -258,18 +254,18 @@ impl Rule {
                 "IBA 9.7.5.2.8"
             }
             Self::LocalKey(_) => "IBA 10.6.3",
-            Self::RemoteKey(_) => "IBA C9-92",
+            Self::RemoteKey(_) => "IBA 9.7.4.1.5",
             Self::ResponseOpcode(_) => "IBA 9.9.2.1",
             Self::ResponseLength(..) => "IBA C9-101",
-            Self::OpcodeSequence(_) => "IBA C9-88",
+            Self::OpcodeSequence(_) => "IBA 9.7.4.1.2",
             Self::UnknownOpcode(_) => "IBA 9.6.1.1.2",
             Self::NotAllowed(_) => "IBA 9.7.4.1.3",
-            Self::TooManyReads => "IBA C9-91",
+            Self::TooManyReads => "IBA 9.7.4.1.4",
             Self::RequestLength(..) => "IBA C9-94",
-            Self::MessageTooLong(..) => "IBA C9-93",
+            Self::MessageTooLong(..) => "IBA C9-92",
             Self::Flushed => "IBA 10.3.1",
             Self::Bind(_) => "IBA 10.6.7",
-            Self::Malformed | Self::CqOverflow | Self::NoAddressHandle => "",
+            Self::Misaligned(_) => "IBA 9.4.5",
         }
     }
 }
@@ -296,11 +292,9 @@ impl fmt::Display for Rule {
             Self::MessageTooLong(got, room) => {
                 write!(f, "message of {got} bytes or more, the receive WQE holds {room}")
             }
-            Self::Malformed => f.write_str("a header could not be taken"),
+            Self::Misaligned(e) => write!(f, "atomic: {e}"),
             Self::Flushed => f.write_str("the QP is in error"),
             Self::Bind(e) => write!(f, "window bind: {e}"),
-            Self::CqOverflow => f.write_str("the CQ overflowed"),
-            Self::NoAddressHandle => f.write_str("the address handle was destroyed"),
         }
     }
 }

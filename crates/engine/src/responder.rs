@@ -35,6 +35,9 @@ pub(crate) struct Responder {
     has_taken: bool,
     /// Bytes of a SEND placed so far.
     received: u32,
+    /// READs, atomics and the like that the peer may have outstanding: so many answers are kept
+    /// for duplicates, and so many wait to be sent at most.
+    depth: usize,
     /// Answers kept for duplicates, oldest first.
     saved: VecDeque<Saved>,
     /// Answers to be sent, in order.
@@ -166,7 +169,7 @@ pub(crate) enum Action {
     /// There is no receive WQE; an RNR NAK goes out.
     NotReady,
     /// The QP is to go to error.
-    Fail { blame: Blame, arrived: Option<Arrived>, cause: Cause },
+    Fail { blame: Blame, arrived: Option<Arrived>, cause: Cause, naked: bool },
 }
 
 /// Where receive WQEs come from.
@@ -184,6 +187,8 @@ pub(crate) struct Env<'a, R> {
     pub(crate) conn: &'a Conn,
     pub(crate) memory: &'a Memory,
     pub(crate) receives: &'a mut R,
+    /// XRC: the request names an SRQ that is not there, or is of another domain.
+    pub(crate) no_srq: bool,
 }
 
 /// A request under check.
@@ -202,7 +207,7 @@ impl Request<'_> {
         &self.packet.ext
     }
 
-    const fn starts(&self) -> bool {
+    pub(crate) const fn starts(&self) -> bool {
         matches!(self.info.position, Position::First | Position::Only)
     }
 
@@ -242,10 +247,25 @@ impl Responder {
             taken: Taken::new(max_sge),
             has_taken: false,
             received: 0,
+            depth: max_dest_rd_atomic,
             saved: VecDeque::with_capacity(max_dest_rd_atomic),
-            // Each saved answer, an ACK behind each, one NAK.
-            replies: VecDeque::with_capacity(2 * max_dest_rd_atomic + 4),
+            replies: VecDeque::with_capacity(Self::most_replies(max_dest_rd_atomic)),
         }
+    }
+
+    /// An answer each, an ACK before and behind each, some NAKs.
+    const fn most_replies(depth: usize) -> usize {
+        2 * depth + 4
+    }
+
+    /// Changes how many READs, atomics and the like the peer may have outstanding.
+    pub(crate) fn set_depth(&mut self, depth: usize) {
+        self.depth = depth;
+        let surplus = self.saved.len().saturating_sub(depth);
+        self.saved.drain(..surplus);
+        self.saved.reserve_exact(depth - self.saved.len());
+        let most = Self::most_replies(depth);
+        self.replies.reserve_exact(most.saturating_sub(self.replies.len()));
     }
 
     /// The PSN that the next request must have.
@@ -271,7 +291,7 @@ impl Responder {
 
     /// Refuses a request whose opcode no table has.
     pub(crate) fn refuse_unknown(&mut self, psn: Psn) -> Blame {
-        self.nak(psn, Syndrome::Nak(NakCode::InvalidRequest));
+        self.last_nak(psn, NakCode::InvalidRequest);
         Blame::Request
     }
 
@@ -308,9 +328,13 @@ impl Responder {
         if let Some(action) = self.check_psn(request, env) {
             return action;
         }
+        if env.no_srq {
+            return Action::Drop(Drop::NoSuchSrq);
+        }
         // IBA 9.7.4.1: PSN, opcode sequence, operation, resources, length, key; then it is done.
         let done = check::sequence(self.message, request)
             .and_then(|()| check::allowed(request, env.conn))
+            .and_then(|()| self.room_for_answer(request, env))
             .and_then(|()| self.take_receive(request, env))
             .and_then(|()| check::length(self.message, request, env.conn))
             .and_then(|()| self.execute(request, env));
@@ -339,15 +363,18 @@ impl Responder {
             return None;
         }
         match self.silent {
-            // IBA C9-112: one NAK a gap, then silence until the expected PSN comes.
+            // IBA 9.7.5.1.1: one NAK a gap, then silence until the expected PSN comes.
             Some(Silence::Gap) => return Some(Action::Drop(Drop::Gap)),
             Some(Silence::Rnr) if !env.conn.profile.nak_behind_rnr => {
                 return Some(Action::Drop(Drop::BehindRnr));
             }
             _ => {}
         }
+        // A NAK that finds no room is made up for by the next packet behind the gap.
         self.silent = Some(Silence::Gap);
-        self.nak(self.epsn, Syndrome::Nak(NakCode::PsnSequence));
+        if !self.nak(self.epsn, Syndrome::Nak(NakCode::PsnSequence)) {
+            self.silent = None;
+        }
         Some(Action::Gap)
     }
 
@@ -363,6 +390,20 @@ impl Responder {
             self.message = Message::Broken;
         }
         (self.message == Message::Broken).then_some(Action::Drop(Drop::BrokenMessage))
+    }
+
+    /// No more answers are owed at a time than were agreed (IBA 9.7.4.1.4; Linux
+    /// sw/rxe/rxe_resp.c, check_resource).
+    fn room_for_answer<R: Receives>(
+        &self,
+        request: &Request<'_>,
+        env: &Env<'_, R>,
+    ) -> Result<(), Refusal> {
+        let is_owed = !matches!(request.info.operation, Operation::Send | Operation::Write);
+        if is_owed && self.owed() >= env.conn.max_dest_rd_atomic {
+            return Err(Refusal::Invalid(Rule::TooManyReads));
+        }
+        Ok(())
     }
 
     fn take_receive<R: Receives>(
@@ -417,7 +458,7 @@ impl Responder {
 
     /// Keeps an answer for duplicates, in the place of the oldest.
     fn save(&mut self, saved: Saved) {
-        if self.saved.len() == self.saved.capacity() {
+        if self.saved.len() >= self.depth {
             self.saved.pop_front();
         }
         self.saved.push_back(saved);
@@ -459,14 +500,23 @@ impl Responder {
         self.queue(Reply::Ack { psn, msn });
     }
 
-    fn nak(&mut self, psn: Psn, syndrome: Syndrome) {
+    fn nak(&mut self, psn: Psn, syndrome: Syndrome) -> bool {
         let msn = self.msn;
-        self.queue(Reply::Nak { psn, msn, syndrome });
+        self.queue(Reply::Nak { psn, msn, syndrome })
+    }
+
+    /// The NAK that ends the connection, in the place of the latest answer if there is no other.
+    fn last_nak(&mut self, psn: Psn, code: NakCode) {
+        let syndrome = Syndrome::Nak(code);
+        if !self.nak(psn, syndrome) {
+            self.replies.pop_back();
+            self.nak(psn, syndrome);
+        }
     }
 
     /// The queue never grows: a peer that asks more than it may gets no answer.
     fn queue(&mut self, reply: Reply) -> bool {
-        let fits = self.replies.len() < self.replies.capacity();
+        let fits = self.replies.len() < Self::most_replies(self.depth);
         if fits {
             self.replies.push_back(reply);
         }
@@ -483,8 +533,9 @@ impl Responder {
         let psn = request.psn();
         let (nak, blame, status, rule) = match refusal {
             Refusal::NotReady => {
-                self.silent = Some(Silence::Rnr);
-                self.nak(psn, Syndrome::RnrNak(env.conn.min_rnr_timer));
+                if self.nak(psn, Syndrome::RnrNak(env.conn.min_rnr_timer)) {
+                    self.silent = Some(Silence::Rnr);
+                }
                 return Action::NotReady;
             }
             Refusal::Invalid(rule) => {
@@ -506,7 +557,7 @@ impl Responder {
             }
         };
         if let Some(code) = nak {
-            self.nak(psn, Syndrome::Nak(code));
+            self.last_nak(psn, code);
         }
         let cause = Cause::at(rule, psn);
         let told = status != WcStatus::WrFlushErr;
@@ -514,7 +565,7 @@ impl Responder {
             self.has_taken = false;
             self.failed(request, status, cause)
         });
-        Action::Fail { blame, arrived, cause }
+        Action::Fail { blame, arrived, cause, naked: nak.is_some() }
     }
 
     fn failed(&self, request: &Request<'_>, status: WcStatus, cause: Cause) -> Arrived {
@@ -544,6 +595,7 @@ impl Responder {
                     blame: Blame::Local,
                     arrived: self.local_fault(cause),
                     cause,
+                    naked: false,
                 };
             }
             Refusal::Invalid(_) | Refusal::Access(_) | Refusal::Invalidate(_) => Drop::NotAllowed,

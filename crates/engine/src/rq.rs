@@ -186,15 +186,14 @@ impl Srq {
         below
     }
 
-    /// Changes how many WQEs fit; false if more are waiting.
-    pub(crate) fn resize(&self, max_wr: usize) -> bool {
+    /// Changes how many WQEs fit.
+    ///
+    /// # Errors
+    /// How many wait, if they are more.
+    pub(crate) fn resize(&self, max_wr: u32) -> Result<(), u32> {
         let inner = &mut *self.inner.lock();
-        match inner.ring.resized(max_wr) {
-            Some(ring) => {
-                inner.ring = ring;
-                true
-            }
-            None => false,
-        }
+        let waiting = u32::try_from(inner.ring.len()).unwrap_or(u32::MAX);
+        inner.ring = inner.ring.resized(max_wr as usize).ok_or(waiting)?;
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 
@@ -16,9 +17,26 @@ pub(crate) struct Table<T> {
 
 #[derive(Debug)]
 struct Inner<T> {
-    slots: Vec<Option<Arc<T>>>,
+    slots: Vec<Option<Entry<T>>>,
     free: VecDeque<usize>,
     used: usize,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    object: Arc<T>,
+    /// Other objects that need this one. Changes under the shared lock; whoever has the lock
+    /// alone and reads 0 knows that none is being added.
+    users: AtomicUsize,
+}
+
+/// Why an object stays in its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// It is not there.
+    Missing,
+    /// So many objects need it.
+    Used(usize),
 }
 
 impl<T> Table<T> {
@@ -30,7 +48,25 @@ impl<T> Table<T> {
 
     pub(crate) fn get(&self, index: usize) -> Option<Arc<T>> {
         let at = index.checked_sub(self.base)?;
-        self.inner.read().slots.get(at)?.clone()
+        Some(Arc::clone(&self.inner.read().slots.get(at)?.as_ref()?.object))
+    }
+
+    /// As [`Self::get`], and counts one more user: the object stays until [`Self::release`].
+    pub(crate) fn hold(&self, index: usize) -> Option<Arc<T>> {
+        let at = index.checked_sub(self.base)?;
+        let inner = self.inner.read();
+        let entry = inner.slots.get(at)?.as_ref()?;
+        entry.users.fetch_add(1, Ordering::Relaxed);
+        Some(Arc::clone(&entry.object))
+    }
+
+    /// Ends one [`Self::hold`].
+    pub(crate) fn release(&self, index: usize) {
+        let inner = self.inner.read();
+        let at = index.checked_sub(self.base);
+        if let Some(entry) = at.and_then(|at| inner.slots.get(at)?.as_ref()) {
+            entry.users.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Adds what `make` makes of its index; `None` if the table is full.
@@ -47,23 +83,32 @@ impl<T> Table<T> {
             inner.free.pop_front()?
         };
         let object = Arc::new(make(self.base + at));
-        inner.slots[at] = Some(Arc::clone(&object));
+        let users = AtomicUsize::new(0);
+        inner.slots[at] = Some(Entry { object: Arc::clone(&object), users });
         inner.used += 1;
         Some(object)
     }
 
-    pub(crate) fn remove(&self, index: usize) -> Option<Arc<T>> {
-        let at = index.checked_sub(self.base)?;
+    /// Takes an object out that no other needs. Mere look-ups, whose `Arc`s may still be about, do
+    /// not count.
+    pub(crate) fn remove(&self, index: usize) -> Result<Arc<T>, Kept> {
+        let at = index.checked_sub(self.base).ok_or(Kept::Missing)?;
         let inner = &mut *self.inner.write();
-        let object = inner.slots.get_mut(at)?.take()?;
+        let slot = inner.slots.get_mut(at).ok_or(Kept::Missing)?;
+        match slot.as_mut().map(|entry| *entry.users.get_mut()) {
+            Some(0) => {}
+            Some(users) => return Err(Kept::Used(users)),
+            None => return Err(Kept::Missing),
+        }
+        let entry = slot.take().ok_or(Kept::Missing)?;
         inner.free.push_back(at);
         inner.used -= 1;
-        Some(object)
+        Ok(entry.object)
     }
 
     /// All objects, by index.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
-        self.inner.read().slots.iter().flatten().cloned().collect()
+        self.inner.read().slots.iter().flatten().map(|e| Arc::clone(&e.object)).collect()
     }
 }
 

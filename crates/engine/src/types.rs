@@ -27,7 +27,8 @@ ids! {
 /// A QP of a [`crate::Nic`]: its QPN.
 pub type QpId = Qpn;
 
-/// How a work request ended (`enum ibv_wc_status`; IBA 11.6.2).
+/// How a work request ended (`enum ibv_wc_status`; IBA 11.6.2). Those values that nothing here
+/// can bring about are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -58,12 +59,6 @@ pub enum WcStatus {
     RetryExcErr = 12,
     /// No receive WQE at the peer after all RNR retries.
     RnrRetryExcErr = 13,
-    /// The request was aborted by the peer.
-    RemAbortErr = 16,
-    /// The NIC itself failed.
-    FatalErr = 19,
-    /// Anything else.
-    GeneralErr = 21,
 }
 
 impl WcStatus {
@@ -84,9 +79,6 @@ impl WcStatus {
             Self::RemOpErr => "remote operation error",
             Self::RetryExcErr => "retries exceeded",
             Self::RnrRetryExcErr => "RNR retries exceeded",
-            Self::RemAbortErr => "aborted by the peer",
-            Self::FatalErr => "fatal error",
-            Self::GeneralErr => "general error",
         }
     }
 }
@@ -172,7 +164,7 @@ pub enum CqCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AsyncEvent {
-    /// A CQ overflowed; every QP on it goes to error.
+    /// A CQ overflowed; each QP whose completion it loses goes to error.
     CqErr(CqId, CqCause),
     /// A QP cannot go on and could not tell by a completion.
     QpFatal(QpId),
@@ -188,8 +180,6 @@ pub enum AsyncEvent {
     QpLastWqeReached(QpId),
     /// An SRQ fell below its limit, which is disarmed now.
     SrqLimitReached(SrqId),
-    /// An SRQ cannot be used any more.
-    SrqErr(SrqId),
 }
 
 /// What waits in [`crate::Nic::take_event`].

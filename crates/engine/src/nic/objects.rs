@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
 use urxe_memory::{Config, Memory, PdId};
 use urxe_wire::Qpn;
 
@@ -14,7 +15,7 @@ use crate::dcqcn::NotificationPoint;
 use crate::qp::{Parts, Qp, flow_path};
 use crate::reason::Counters;
 use crate::rq::{Srq, SrqAttr};
-use crate::table::Table;
+use crate::table::{Kept, Table};
 use crate::timers::Timers;
 use crate::types::{AhId, CqId, QpId, SrqId, XrcdId};
 
@@ -99,7 +100,8 @@ impl Nic {
         range("pkeys", len(config.pkeys.len()), 1, 0xffff)?;
         range("slot", config.slot.into(), 0, 63)?;
         range("max_window", config.max_window, 4, 1 << 22)?;
-        range("caps.max_qp", caps.max_qp, 1, (1 << INDEX_BITS) - 2)?;
+        // Two indices are the management QPs', and the last is in slot 63 the multicast QPN.
+        range("caps.max_qp", caps.max_qp, 1, (1 << INDEX_BITS) - 3)?;
         range("caps.max_sge", caps.max_sge, 1, len(urxe_memory::MAX_SGE))?;
         range("caps.max_inline", caps.max_inline, 0, 4096)?;
         range("caps.max_wr", caps.max_wr, 1, 1 << 20)?;
@@ -159,14 +161,7 @@ impl Nic {
     /// # Errors
     /// Where it does not exist or is in use.
     pub fn destroy_cq(&self, id: CqId) -> Result<(), VerbsError> {
-        let cq = self.cq(id)?;
-        // The table and we hold it; all others are users.
-        let users = Arc::strong_count(&cq) - 2;
-        if users != 0 {
-            return Err(VerbsError::Busy { what: "CQ", id: id.0, users });
-        }
-        self.cqs.remove(id.0 as usize);
-        Ok(())
+        self.cqs.remove(id.0 as usize).map(drop).map_err(|kept| refused("CQ", id.0, kept))
     }
 
     /// Makes an SRQ.
@@ -177,24 +172,21 @@ impl Nic {
         range("srq max_wr", init.attr.max_wr, 1, self.config.caps.max_wr)?;
         range("srq max_sge", init.attr.max_sge, 1, self.config.caps.max_sge)?;
         range("srq limit", init.attr.limit, 0, init.attr.max_wr)?;
+        let mut holds = Holds::new(self);
+        holds.pd(init.pd)?;
         let xrc = match init.xrc {
             None => None,
             Some((xrcd, cq)) => {
-                self.xrcd(xrcd)?;
-                Some((xrcd, self.cq(cq)?))
+                holds.xrcd(xrcd)?;
+                Some((xrcd, holds.cq(cq)?))
             }
         };
-        self.memory.hold_pd(init.pd)?;
         // The limit is armed by a later modify, as verbs has it.
         let attr = SrqAttr { limit: 0, ..init.attr };
         let make = |index| Srq::new(SrqId(as_u32(index)), init.pd, xrc, attr);
-        match self.srqs.insert(make) {
-            Some(srq) => Ok(srq.id),
-            None => {
-                self.memory.release_pd(init.pd)?;
-                Err(limit("SRQs", self.config.caps.max_srq))
-            }
-        }
+        let srq = self.srqs.insert(make).ok_or(limit("SRQs", self.config.caps.max_srq))?;
+        holds.keep();
+        Ok(srq.id)
     }
 
     /// Destroys an SRQ that no QP uses.
@@ -202,12 +194,12 @@ impl Nic {
     /// # Errors
     /// Where it does not exist or is in use.
     pub fn destroy_srq(&self, id: SrqId) -> Result<(), VerbsError> {
-        let srq = self.srq(id)?;
-        let users = Arc::strong_count(&srq) - 2;
-        if users != 0 {
-            return Err(VerbsError::Busy { what: "SRQ", id: id.0, users });
+        let removed = self.srqs.remove(id.0 as usize);
+        let srq = removed.map_err(|kept| refused("SRQ", id.0, kept))?;
+        if let Some((xrcd, cq)) = &srq.xrc {
+            self.xrcds.release(xrcd.0 as usize);
+            self.cqs.release(cq.id.0 as usize);
         }
-        self.srqs.remove(id.0 as usize);
         Ok(self.memory.release_pd(srq.pd)?)
     }
 
@@ -221,16 +213,15 @@ impl Nic {
         let path = flow_path(&self.config, attr, own, own);
         let missing = VerbsError::NotFound { what: "GID", id: attr.sgid_index.into() };
         let path = path.ok_or(missing)?;
-        self.memory.hold_pd(pd)?;
+        let mut holds = Holds::new(self);
+        holds.pd(pd)?;
         let mut id = AhId(0);
         let ah = self.ahs.insert(|index| {
             id = AhId(as_u32(index));
             Ah { pd, path }
         });
-        if ah.is_none() {
-            self.memory.release_pd(pd)?;
-            return Err(limit("AHs", self.config.caps.max_ah));
-        }
+        ah.ok_or(limit("AHs", self.config.caps.max_ah))?;
+        holds.keep();
         Ok(id)
     }
 
@@ -239,8 +230,8 @@ impl Nic {
     /// # Errors
     /// Where it does not exist.
     pub fn destroy_ah(&self, id: AhId) -> Result<(), VerbsError> {
-        let missing = VerbsError::NotFound { what: "AH", id: id.0 };
-        let ah = self.ahs.remove(id.0 as usize).ok_or(missing)?;
+        let removed = self.ahs.remove(id.0 as usize);
+        let ah = removed.map_err(|kept| refused("AH", id.0, kept))?;
         Ok(self.memory.release_pd(ah.pd)?)
     }
 
@@ -259,15 +250,8 @@ impl Nic {
     /// # Errors
     /// Where it does not exist or is in use.
     pub fn dealloc_xrcd(&self, id: XrcdId) -> Result<(), VerbsError> {
-        self.xrcd(id)?;
-        let of = |srq: &Arc<Srq>| srq.xrc.as_ref().is_some_and(|(domain, _)| *domain == id);
-        let users = self.srqs.all().iter().filter(|s| of(s)).count()
-            + self.qps.all().iter().filter(|q| q.xrcd == Some(id)).count();
-        if users != 0 {
-            return Err(VerbsError::Busy { what: "XRC domain", id: id.0, users });
-        }
-        self.xrcds.remove(id.0 as usize);
-        Ok(())
+        let removed = self.xrcds.remove(id.0 as usize);
+        removed.map(drop).map_err(|kept| refused("XRC domain", id.0, kept))
     }
 
     /// Makes a QP, in RESET. Its QPN is the answer.
@@ -277,15 +261,15 @@ impl Nic {
     /// there are no more.
     pub fn create_qp(&self, init: &QpInit) -> Result<QpId, VerbsError> {
         let caps = self.check_caps(init)?;
-        let find_cq = |id: Option<CqId>| id.map(|id| self.cq(id)).transpose();
-        let send_cq = find_cq(init.send_cq)?;
-        let recv_cq = find_cq(init.recv_cq)?;
-        let srq = init.srq.map(|id| self.srq(id)).transpose()?;
+        let mut holds = Holds::new(self);
+        holds.pd(init.pd)?;
+        let send_cq = init.send_cq.map(|id| holds.cq(id)).transpose()?;
+        let recv_cq = init.recv_cq.map(|id| holds.cq(id)).transpose()?;
+        let srq = init.srq.map(|id| holds.srq(id)).transpose()?;
         if let Some(xrcd) = init.xrcd {
-            self.xrcd(xrcd)?;
+            holds.xrcd(xrcd)?;
         }
         check_kind(init, srq.as_deref())?;
-        self.memory.hold_pd(init.pd)?;
         let slot = u32::from(self.config.slot) << INDEX_BITS;
         let profile = self.config.profile;
         let make = |qpn| {
@@ -298,10 +282,8 @@ impl Nic {
         } else {
             self.qps.insert(|index| make(Qpn::new(slot | as_u32(index))))
         };
-        let Some(qp) = made else {
-            self.memory.release_pd(init.pd)?;
-            return Err(limit("QPs", self.config.caps.max_qp));
-        };
+        let qp = made.ok_or(limit("QPs", self.config.caps.max_qp))?;
+        holds.keep();
         let index = if qp.qpn == Qpn::GSI { 1 } else { (qp.qpn.value() & 0x3_ffff) as usize };
         self.reserve_timer(index);
         Ok(qp.qpn)
@@ -333,21 +315,32 @@ impl Nic {
     pub fn destroy_qp(&self, id: QpId) -> Result<(), VerbsError> {
         let missing = VerbsError::NotFound { what: "QP", id: id.value() };
         let qp = self.find_qp(id).ok_or(missing)?;
+        // Held until the QP is gone, so that it is not attached meanwhile.
         let groups = self.groups.read();
         let users = groups.values().filter(|qps| qps.contains(&id)).count();
-        drop(groups);
         if users != 0 {
             return Err(VerbsError::Busy { what: "QP", id: id.value(), users });
         }
-        let removed = if id == Qpn::GSI {
-            self.gsi.write().take()
-        } else {
-            self.qps.remove((id.value() & 0x3_ffff) as usize)
-        };
-        removed.ok_or(missing)?;
-        qp.inner.lock().destroyed = true;
+        // From here on it arms no timer, so that the next QP of this number finds none armed.
+        qp.lock().ok_or(missing)?.destroyed = true;
         self.set_timer(id, None);
         self.memory.unbind_qp(id.value());
+        if id == Qpn::GSI {
+            *self.gsi.write() = None;
+        } else {
+            let removed = self.qps.remove((id.value() & 0x3_ffff) as usize);
+            removed.map_err(|kept| refused("QP", id.value(), kept))?;
+        }
+        drop(groups);
+        for cq in [&qp.send_cq, &qp.recv_cq].into_iter().flatten() {
+            self.cqs.release(cq.id.0 as usize);
+        }
+        if let Some(srq) = &qp.srq {
+            self.srqs.release(srq.id.0 as usize);
+        }
+        if let Some(xrcd) = qp.xrcd {
+            self.xrcds.release(xrcd.0 as usize);
+        }
         Ok(self.memory.release_pd(qp.pd)?)
     }
 
@@ -359,11 +352,6 @@ impl Nic {
         self.srqs.get(id.0 as usize).ok_or(VerbsError::NotFound { what: "SRQ", id: id.0 })
     }
 
-    fn xrcd(&self, id: XrcdId) -> Result<(), VerbsError> {
-        let found = self.xrcds.get(id.0 as usize);
-        found.map(|_| ()).ok_or(VerbsError::NotFound { what: "XRC domain", id: id.0 })
-    }
-
     /// A QP's attributes and position.
     ///
     /// # Errors
@@ -371,7 +359,7 @@ impl Nic {
     pub fn query_qp(&self, id: QpId) -> Result<QpInfo, VerbsError> {
         let missing = VerbsError::NotFound { what: "QP", id: id.value() };
         let qp = self.find_qp(id).ok_or(missing)?;
-        let inner = qp.inner.lock();
+        let inner = qp.lock().ok_or(missing)?;
         Ok(QpInfo {
             kind: qp.kind,
             attr: inner.query(),
@@ -384,7 +372,7 @@ impl Nic {
     /// Whether any QP of the NIC waits for a timer.
     #[must_use]
     pub fn timers_armed(&self) -> bool {
-        self.qps.all().iter().any(|qp| qp.inner.lock().deadline().is_some())
+        self.qps.all().iter().any(|qp| qp.lock().is_some_and(|q| q.deadline().is_some()))
     }
 
     /// Takes a QP from INIT to RTS in one go: for tests and demonstrations.
@@ -400,6 +388,79 @@ impl Nic {
             self.modify_qp(id, &QpAttr { qp_state: state, ..*attr }, mask)?;
         }
         Ok(())
+    }
+}
+
+/// What an object that is being made needs of others; let go again unless it comes to be.
+struct Holds<'a> {
+    nic: &'a Nic,
+    pd: Option<PdId>,
+    cqs: ArrayVec<CqId, 2>,
+    srq: Option<SrqId>,
+    xrcd: Option<XrcdId>,
+}
+
+impl<'a> Holds<'a> {
+    fn new(nic: &'a Nic) -> Self {
+        Self { nic, pd: None, cqs: ArrayVec::new(), srq: None, xrcd: None }
+    }
+
+    fn pd(&mut self, id: PdId) -> Result<(), VerbsError> {
+        self.nic.memory.hold_pd(id)?;
+        self.pd = Some(id);
+        Ok(())
+    }
+
+    fn cq(&mut self, id: CqId) -> Result<Arc<Cq>, VerbsError> {
+        let missing = VerbsError::NotFound { what: "CQ", id: id.0 };
+        let cq = self.nic.cqs.hold(id.0 as usize).ok_or(missing)?;
+        self.cqs.push(id);
+        Ok(cq)
+    }
+
+    fn srq(&mut self, id: SrqId) -> Result<Arc<Srq>, VerbsError> {
+        let missing = VerbsError::NotFound { what: "SRQ", id: id.0 };
+        let srq = self.nic.srqs.hold(id.0 as usize).ok_or(missing)?;
+        self.srq = Some(id);
+        Ok(srq)
+    }
+
+    fn xrcd(&mut self, id: XrcdId) -> Result<(), VerbsError> {
+        let missing = VerbsError::NotFound { what: "XRC domain", id: id.0 };
+        self.nic.xrcds.hold(id.0 as usize).ok_or(missing)?;
+        self.xrcd = Some(id);
+        Ok(())
+    }
+
+    /// The object is made: it lets go when it is destroyed.
+    fn keep(mut self) {
+        (self.pd, self.srq, self.xrcd) = (None, None, None);
+        self.cqs.clear();
+    }
+}
+
+impl Drop for Holds<'_> {
+    fn drop(&mut self) {
+        if let Some(pd) = self.pd {
+            let held = self.nic.memory.release_pd(pd);
+            debug_assert!(held.is_ok(), "{held:?}");
+        }
+        for cq in &self.cqs {
+            self.nic.cqs.release(cq.0 as usize);
+        }
+        if let Some(srq) = self.srq {
+            self.nic.srqs.release(srq.0 as usize);
+        }
+        if let Some(xrcd) = self.xrcd {
+            self.nic.xrcds.release(xrcd.0 as usize);
+        }
+    }
+}
+
+fn refused(what: &'static str, id: u32, kept: Kept) -> VerbsError {
+    match kept {
+        Kept::Missing => VerbsError::NotFound { what, id },
+        Kept::Used(users) => VerbsError::Busy { what, id, users },
     }
 }
 

@@ -42,7 +42,7 @@ impl Nic {
         let qp = self.find_qp(id).ok_or(PostError::NoSuchQueue(id.value()))?;
         let mut cx = Cx { nic: self, qp: &qp, now, out };
         {
-            let inner = &mut *qp.inner.lock();
+            let mut inner = qp.lock().ok_or(PostError::NoSuchQueue(id.value()))?;
             inner.post_send(&mut cx, wr)?;
             inner.settle(&mut cx);
         }
@@ -58,7 +58,7 @@ impl Nic {
     pub fn post_recv(&self, now: Time, id: QpId, wr: &RecvWr<'_>) -> Result<(), PostError> {
         let qp = self.find_qp(id).ok_or(PostError::NoSuchQueue(id.value()))?;
         let mut cx = Cx { nic: self, qp: &qp, now, out: &mut NoSink };
-        let inner = &mut *qp.inner.lock();
+        let mut inner = qp.lock().ok_or(PostError::NoSuchQueue(id.value()))?;
         inner.post_recv(&mut cx, wr)?;
         inner.settle(&mut cx);
         Ok(())
@@ -135,7 +135,7 @@ impl Nic {
         let qp = self.find_qp(id).ok_or(missing)?;
         // A change sends nothing by itself, so that time does not matter.
         let mut cx = Cx { nic: self, qp: &qp, now: Time::ZERO, out: &mut NoSink };
-        let inner = &mut *qp.inner.lock();
+        let mut inner = qp.lock().ok_or(missing)?;
         inner.modify(&mut cx, attr, mask, &self.limits)?;
         inner.settle(&mut cx);
         schedule(&cx);
@@ -175,9 +175,10 @@ impl Nic {
         }
         if let Some(max_wr) = max_wr {
             let most = self.config.caps.max_wr;
-            if max_wr == 0 || max_wr > most || !srq.resize(max_wr as usize) {
+            if max_wr == 0 || max_wr > most {
                 return Err(out_of("srq max_wr", max_wr, 1, most));
             }
+            srq.resize(max_wr).map_err(|waiting| out_of("srq max_wr", max_wr, waiting, most))?;
         }
         if let Some(limit) = limit
             && srq.set_limit(limit)
@@ -193,8 +194,8 @@ impl Nic {
     /// Where the QP does not exist or is not UD, the address is no group, or it has as many QPs
     /// as it may. Attaching twice is no error.
     pub fn attach_mcast(&self, id: QpId, group: IpAddr) -> Result<(), VerbsError> {
-        let qp = self.multicast_qp(id, group)?;
         let groups = &mut *self.groups.write();
+        let qp = self.multicast_qp(id, group)?;
         let listeners = groups.entry(group).or_default();
         if listeners.contains(&qp) {
             return Ok(());
@@ -212,8 +213,8 @@ impl Nic {
     /// # Errors
     /// Where the QP does not exist or is not in the group.
     pub fn detach_mcast(&self, id: QpId, group: IpAddr) -> Result<(), VerbsError> {
-        self.multicast_qp(id, group)?;
         let groups = &mut *self.groups.write();
+        self.multicast_qp(id, group)?;
         let missing = VerbsError::NotFound { what: "QP in the group", id: id.value() };
         let listeners = groups.get_mut(&group).ok_or(missing)?;
         let before = listeners.len();

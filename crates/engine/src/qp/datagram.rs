@@ -6,7 +6,7 @@ use urxe_wire::{Ipv4, Ipv6, Opcode, Roce, Transport, ud_header_v4, ud_header_v6}
 
 use super::{Cx, Inner, Source};
 use crate::path::{Ecn, Path, Received, Transmit};
-use crate::reason::{Cause, Drop, Rule};
+use crate::reason::{Cause, Count, Drop, Rule};
 use crate::responder::Receives;
 use crate::types::{AsyncEvent, Completion, WcFlags, WcOpcode, WcStatus};
 
@@ -18,6 +18,7 @@ impl Inner {
         &mut self,
         cx: &mut Cx<'_, T>,
         received: &Received<'_>,
+        pkey_index: u16,
     ) -> Result<(), Drop> {
         let packet = Roce::parse(received.bytes).map_err(|_| Drop::Malformed)?;
         if packet.bth.opcode == Opcode::CNP {
@@ -41,9 +42,10 @@ impl Inner {
                 hop_limit: 64,
                 flow_label: 0,
             };
-            self.on_congestion(cx, deth.src_qp, Some(path));
+            cx.nic.counters.add(Count::EcnMarked, 1);
+            self.notify(cx, deth.src_qp, Some(path));
         }
-        self.place_datagram(cx, received, &packet)
+        self.place_datagram(cx, received, &packet, pkey_index)
     }
 
     fn place_datagram<T: Transmit>(
@@ -51,6 +53,7 @@ impl Inner {
         cx: &mut Cx<'_, T>,
         received: &Received<'_>,
         packet: &Roce<'_>,
+        pkey_index: u16,
     ) -> Result<(), Drop> {
         let Inner { responder, rq, conn, .. } = self;
         let srq = cx.qp.srq.as_deref();
@@ -88,7 +91,7 @@ impl Inner {
             qpn: cx.qp.qpn,
             src_qp: packet.ext.deth.unwrap_or_default().src_qp,
             flags,
-            pkey_index: self.attr.pkey_index,
+            pkey_index,
             traffic_class: received.traffic_class,
             cause,
         };

@@ -79,8 +79,10 @@ impl Inner {
     }
 
     pub(super) fn flush_receives<T>(&mut self, cx: &mut Cx<'_, T>) {
+        let xrc = self.xrc.take();
         if let Some(wr_id) = self.responder.abandon() {
-            self.complete_recv(cx, None, flushed(cx.qp.qpn, wr_id), false);
+            let cq = xrc.as_ref().and_then(|srq| srq.xrc.as_ref()).map(|(_, cq)| cq);
+            self.complete_recv(cx, cq, flushed(cx.qp.qpn, wr_id), false);
         }
         while let Some(wr_id) = self.rq.as_mut().and_then(crate::rq::Ring::pop) {
             self.complete_recv(cx, None, flushed(cx.qp.qpn, wr_id), false);

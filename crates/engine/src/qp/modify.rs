@@ -74,6 +74,10 @@ impl Inner {
         conn.access = attr.access;
         conn.max_rd_atomic = attr.max_rd_atomic.into();
         conn.min_rnr_timer = attr.min_rnr_timer;
+        if mask.contains(AttrMask::MAX_DEST_RD_ATOMIC) {
+            conn.max_dest_rd_atomic = attr.max_dest_rd_atomic.into();
+            self.responder.set_depth(conn.max_dest_rd_atomic);
+        }
         let pkey = config.pkeys.get(usize::from(attr.pkey_index)).copied();
         conn.pkey = pkey.filter(|_| !config.profile.default_pkey_only).unwrap_or(PKey::DEFAULT);
         if mask.contains(AttrMask::AV) && cx.qp.kind.is_connected() {
@@ -83,7 +87,6 @@ impl Inner {
 
     fn ready_to_receive<T>(&mut self, cx: &Cx<'_, T>) {
         let depth = usize::from(self.attr.max_dest_rd_atomic);
-        self.conn.max_dest_rd_atomic = depth;
         self.responder = Responder::new(self.attr.rq_psn, depth, cx.qp.recv_sges(self));
     }
 
@@ -111,6 +114,7 @@ impl Inner {
         self.requester = Requester::new(Psn::ZERO, 0, false);
         self.completer = Completer::new(Psn::ZERO);
         self.path = None;
+        self.xrc = None;
         self.cc = None;
         self.established = false;
         self.draining = false;

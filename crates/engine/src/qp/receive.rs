@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use urxe_wire::{Bth, Direction, Error, Opcode, OpcodeInfo, Operation, Psn, Qpn, Roce};
+use urxe_wire::{Bth, Direction, Error, Opcode, OpcodeInfo, Operation, PKey, Psn, Qpn, Roce};
 
 use super::{Cx, Inner, Source};
 use crate::attr::{QpKind, QpState};
@@ -40,12 +40,9 @@ impl Inner {
         if !self.state().responds() {
             return Err(Drop::WrongState);
         }
-        // IBA 10.9.3: keys match when partitions do and not both are limited members.
-        if !self.conn.pkey.matches(bth.pkey) {
-            return Err(Drop::BadPKey);
-        }
+        let pkey_index = self.pkey_index(cx, bth.pkey).ok_or(Drop::BadPKey)?;
         if !self.conn.kind.is_connected() {
-            return self.on_datagram(cx, received);
+            return self.on_datagram(cx, received, pkey_index);
         }
         if let Some(path) = &self.path
             && (path.dst != received.src || path.src != received.dst)
@@ -53,6 +50,7 @@ impl Inner {
             return Err(Drop::WrongAddress);
         }
         if bth.opcode == Opcode::CNP {
+            Roce::parse(received.bytes).map_err(|e| malformed(cx, &e))?;
             return self.on_cnp(cx);
         }
         if bth.opcode.0 & 0xe0 != self.conn.transport() as u8 {
@@ -72,6 +70,16 @@ impl Inner {
         }
     }
 
+    /// Which of our P_Keys lets a packet with `pkey` in: the QP's, or QP1's any of the table. Keys
+    /// match when partitions do and not both are limited members (IBA 10.9.3).
+    fn pkey_index<T>(&self, cx: &Cx<'_, T>, pkey: PKey) -> Option<u16> {
+        if self.conn.kind != QpKind::Gsi || self.conn.profile.default_pkey_only {
+            return self.conn.pkey.matches(pkey).then_some(self.attr.pkey_index);
+        }
+        let at = cx.nic.config.pkeys.iter().position(|own| own.matches(pkey))?;
+        u16::try_from(at).ok()
+    }
+
     /// What any good packet of a connected QP brings about.
     fn note_arrival<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, received: &Received<'_>) {
         if self.state() == QpState::Rtr && !self.established {
@@ -80,7 +88,8 @@ impl Inner {
             cx.nic.tell(AsyncEvent::CommEst(cx.qp.qpn));
         }
         if Ecn::from_bits(received.traffic_class) == Ecn::Ce {
-            self.on_congestion(cx, self.conn.dest_qp, self.path);
+            cx.nic.counters.add(Count::EcnMarked, 1);
+            self.notify(cx, self.conn.dest_qp, self.path);
         }
     }
 
@@ -170,25 +179,31 @@ impl Inner {
         info: &'static OpcodeInfo,
         packet: &Roce<'_>,
     ) -> Result<(), Drop> {
-        let xrc_srq = match packet.ext.xrceth {
-            Some(xrc) => Some(cx.nic.xrc_srq(xrc.srqn, cx.qp.xrcd).ok_or(Drop::NoSuchSrq)?),
-            None => None,
-        };
+        let request = Request { info, packet };
+        let mut no_srq = false;
+        if let Some(xrc) = packet.ext.xrceth
+            && request.starts()
+            && packet.bth.psn == self.responder.epsn()
+        {
+            // A message goes to the SRQ that its first packet names.
+            self.xrc = cx.nic.xrc_srq(xrc.srqn, cx.qp.xrcd);
+            no_srq = self.xrc.is_none();
+        }
+        let xrc_srq = self.xrc.clone();
         let srq = xrc_srq.as_deref().or(cx.qp.srq.as_deref());
         let Inner { responder, rq, conn, .. } = self;
         let pd = srq.map_or(conn.pd, |srq| srq.pd);
         let mut source = Source { nic: cx.nic, rq: rq.as_mut(), srq, pd };
-        let mut env = Env { conn, memory: &cx.nic.memory, receives: &mut source };
-        let request = Request { info, packet };
+        let mut env = Env { conn, memory: &cx.nic.memory, receives: &mut source, no_srq };
         let action = responder.on_request(&request, &mut env);
         let cq = xrc_srq.as_ref().and_then(|srq| srq.xrc.as_ref()).map(|(_, cq)| cq);
-        self.act(cx, info, action, cq)
+        self.act(cx, &request, action, cq)
     }
 
     fn act<T: Transmit>(
         &mut self,
         cx: &mut Cx<'_, T>,
-        info: &OpcodeInfo,
+        request: &Request<'_>,
         action: Action,
         cq: Option<&Arc<Cq>>,
     ) -> Result<(), Drop> {
@@ -204,14 +219,15 @@ impl Inner {
                 count(Count::OutOfSequence);
                 count(Count::NakSeqSent);
                 if self.conn.profile.cnp_with_nak {
-                    self.on_congestion(cx, self.conn.dest_qp, self.path);
+                    self.notify(cx, self.conn.dest_qp, self.path);
                 }
                 return Err(Drop::Gap);
             }
             Action::Duplicate => count(Count::DuplicateRequest),
             Action::NotReady => count(Count::OutOfBuffer),
             Action::Done(arrived) => {
-                match info.operation {
+                match request.info.operation {
+                    _ if !request.starts() => {}
                     Operation::Write => count(Count::RxWriteRequests),
                     Operation::ReadRequest => count(Count::RxReadRequests),
                     Operation::CompareSwap | Operation::FetchAdd => count(Count::RxAtomicRequests),
@@ -221,8 +237,10 @@ impl Inner {
                     self.deliver(cx, cq, &arrived);
                 }
             }
-            Action::Fail { blame, arrived, cause } => {
-                count(Count::NakErrorSent);
+            Action::Fail { blame, arrived, cause, naked } => {
+                if naked {
+                    count(Count::NakErrorSent);
+                }
                 if let Some(arrived) = arrived {
                     self.deliver(cx, cq, &arrived);
                 }
@@ -279,13 +297,12 @@ impl Inner {
     }
 
     /// The network marked a packet of `peer`'s: it is told by a CNP, now and then.
-    pub(super) fn on_congestion<T: Transmit>(
+    pub(super) fn notify<T: Transmit>(
         &mut self,
         cx: &mut Cx<'_, T>,
         peer: Qpn,
         path: Option<crate::path::Path>,
     ) {
-        cx.nic.counters.add(Count::EcnMarked, 1);
         let Some(path) = path.filter(|_| self.conn.profile.congestion) else {
             return;
         };

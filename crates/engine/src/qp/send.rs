@@ -10,7 +10,7 @@ use crate::reason::{Cause, Count, Rule};
 use crate::requester::{Blocked, Emit, Next};
 use crate::responder::{Env, Outgoing, ReplyPacket};
 use crate::sq::{Local, Stage};
-use crate::types::WcStatus;
+use crate::types::{AsyncEvent, WcStatus};
 use crate::wr::SendOp;
 
 /// What came of one step.
@@ -46,6 +46,8 @@ impl Inner {
     /// What follows each step: a lost completion, a drained queue, a timer.
     pub(crate) fn settle<T>(&mut self, cx: &mut Cx<'_, T>) {
         if core::mem::take(&mut self.cq_lost) && self.state() != QpState::Err {
+            // IBA 11.6.3: it cannot tell by a completion any more.
+            cx.nic.tell(AsyncEvent::QpFatal(cx.qp.qpn));
             self.enter_error(cx, false);
         }
         self.tell_drained(cx);
@@ -59,11 +61,14 @@ impl Inner {
         let Inner { responder, rq, conn, .. } = self;
         let srq = cx.qp.srq.as_deref();
         let mut source = Source { nic: cx.nic, rq: rq.as_mut(), srq, pd: conn.pd };
-        let env = Env { conn, memory: &cx.nic.memory, receives: &mut source };
+        let env = Env { conn, memory: &cx.nic.memory, receives: &mut source, no_srq: false };
         match responder.next_reply(&env) {
             None => return Step::Rest,
             Some(Outgoing::Packet(packet)) => self.put_reply(cx, &path, &packet),
-            Some(Outgoing::Lost { blame, cause }) => self.fail_responder(cx, blame, cause),
+            Some(Outgoing::Lost { blame, cause }) => {
+                cx.nic.counters.add(Count::NakErrorSent, 1);
+                self.fail_responder(cx, blame, cause);
+            }
         }
         Step::Went
     }
@@ -259,7 +264,7 @@ impl Inner {
             return;
         }
         self.draining = false;
-        cx.nic.tell(crate::types::AsyncEvent::SqDrained(cx.qp.qpn));
+        cx.nic.tell(AsyncEvent::SqDrained(cx.qp.qpn));
     }
 
     /// Whether nothing that was begun is unfinished.

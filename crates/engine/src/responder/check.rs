@@ -3,7 +3,7 @@
 use urxe_memory::Access;
 use urxe_wire::{MAX_MESSAGE, Operation, Position};
 
-use super::{Message, Refusal, Request};
+use super::{Message, Refusal, Request, execute};
 use crate::conn::Conn;
 use crate::reason::Rule;
 
@@ -22,8 +22,11 @@ pub(super) fn sequence(message: Message, request: &Request<'_>) -> Result<(), Re
 /// Whether this QP lets the peer do this at all.
 pub(super) fn allowed(request: &Request<'_>, conn: &Conn) -> Result<(), Refusal> {
     let need = match request.info.operation {
-        // A FLUSH's rights are the region's alone.
-        Operation::Send | Operation::Flush => Access::empty(),
+        Operation::Send => Access::empty(),
+        // Linux sw/rxe/rxe_resp.c, check_qp_attr_access.
+        Operation::Flush => {
+            request.ext().feth.map_or(Access::empty(), |feth| execute::flush_rights(&feth))
+        }
         Operation::Write | Operation::AtomicWrite => Access::REMOTE_WRITE,
         Operation::ReadRequest => Access::REMOTE_READ,
         Operation::CompareSwap | Operation::FetchAdd => Access::REMOTE_ATOMIC,

@@ -25,7 +25,7 @@ impl Responder {
     }
 
     /// A READ may be asked for again from where its response was lost. Rights are checked and
-    /// memory is read anew (IBA C9-110).
+    /// memory is read anew (IBA 9.7.5.1.2).
     fn read_again<R: Receives>(
         &mut self,
         psn: Psn,
@@ -35,13 +35,14 @@ impl Responder {
         let reth = request.ext().reth.unwrap_or_default();
         let saved = self.saved.iter().find_map(|saved| match *saved {
             Saved::Read { first, psns, va, rkey, length } if psn.since(first) < psns => {
-                Some((psn.since(first), va, rkey, length))
+                Some((first, psns, va, rkey, length))
             }
             _ => None,
         });
-        let Some((skipped, va, rkey, length)) = saved else {
+        let Some((first, psns, va, rkey, length)) = saved else {
             return Action::Drop(Drop::StaleDuplicate);
         };
+        let skipped = psn.since(first);
         let offset = u64::from(skipped) * u64::from(env.conn.mtu);
         let within = offset + u64::from(reth.dma_len) <= u64::from(length);
         if reth.rkey != rkey || reth.va != va.wrapping_add(offset) || !within {
@@ -54,17 +55,20 @@ impl Responder {
         let again = Reply::Read { psn, va: reth.va, rkey, left: reth.dma_len, started: false, msn };
         // An answer to the same READ that still waits is overtaken.
         let waiting = self.replies.iter().position(|reply| match reply {
-            Reply::Read { va: v, rkey: k, left, .. } => {
-                *k == rkey && v.wrapping_add((*left).into()) == va.wrapping_add(length.into())
-            }
+            Reply::Read { psn, .. } => psn.since(first) < psns,
             _ => false,
         });
         match waiting {
             Some(at) => self.replies[at] = again,
-            None if !self.queue(again) => return Action::Drop(Drop::BadDuplicate),
+            None if !self.queue_again(again) => return Action::Drop(Drop::BadDuplicate),
             None => {}
         }
         Action::Duplicate
+    }
+
+    /// Duplicates are owed no more answers at a time than first requests.
+    fn queue_again(&mut self, reply: Reply) -> bool {
+        self.owed() < self.depth && self.queue(reply)
     }
 
     fn may_read<R: Receives>(&self, reth: &Reth, env: &Env<'_, R>) -> bool {
@@ -74,7 +78,7 @@ impl Responder {
     }
 
     /// Atomics, FLUSH and ATOMIC WRITE are never done twice: the saved answer goes again, or,
-    /// if it is gone, none (IBA C9-150).
+    /// if it is gone, none (IBA 9.7.5.1.2).
     fn answer_again(&mut self, psn: Psn, operation: Operation) -> Action {
         let atomic = matches!(operation, Operation::CompareSwap | Operation::FetchAdd);
         let msn = self.msn;
@@ -92,7 +96,7 @@ impl Responder {
             Reply::Atomic { psn: p, .. } | Reply::Empty { psn: p, .. } => *p == psn,
             _ => false,
         });
-        if !waits && !self.queue(reply) {
+        if !waits && !self.queue_again(reply) {
             return Action::Drop(Drop::BadDuplicate);
         }
         Action::Duplicate

@@ -1,7 +1,7 @@
 //! Doing what a request asks, once it may.
 
 use urxe_memory::{Access, KeyError};
-use urxe_wire::{FlushLevel, FlushScope, Operation, Reth};
+use urxe_wire::{Feth, FlushLevel, FlushScope, MAX_MESSAGE, Operation, Reth};
 
 use super::{Answer, Env, Message, Receives, Refusal, Request, Responder};
 use crate::reason::Rule;
@@ -35,6 +35,10 @@ impl Responder {
         let room = self.taken.room();
         let end = u64::from(self.received) + u64::from(request.len());
         let as_u32 = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        if end > u64::from(MAX_MESSAGE) {
+            // IBA C9-94
+            return Err(Refusal::Invalid(Rule::RequestLength(as_u32(end), MAX_MESSAGE)));
+        }
         if end > room {
             return Err(Refusal::TooLong(Rule::MessageTooLong(as_u32(end), as_u32(room))));
         }
@@ -82,7 +86,6 @@ impl Responder {
         env: &Env<'_, R>,
     ) -> Result<Answer, Refusal> {
         let reth = request.ext().reth.unwrap_or_default();
-        self.room_for_answer(env)?;
         remote(env, &reth, Access::REMOTE_READ)?;
         let packets = env.conn.packets(reth.dma_len);
         Ok(Answer::Read { va: reth.va, rkey: reth.rkey, length: reth.dma_len, packets })
@@ -94,31 +97,34 @@ impl Responder {
         env: &Env<'_, R>,
     ) -> Result<Answer, Refusal> {
         let atomic = request.ext().atomic.unwrap_or_default();
-        self.room_for_answer(env)?;
-        if !atomic.va.is_multiple_of(8) {
-            // IBA C9-92 asks for a remote access NAK; rxe answers so too.
-            let error = KeyError::Misaligned { key: atomic.rkey, addr: atomic.va };
-            return Err(Refusal::Access(error));
-        }
         let reth = Reth { va: atomic.va, rkey: atomic.rkey, dma_len: 8 };
         let Some(target) = remote(env, &reth, Access::REMOTE_ATOMIC)? else {
             return Err(Refusal::Invalid(Rule::RequestLength(0, 8)));
         };
+        aligned(atomic.rkey, atomic.va)?;
         let original = if request.info.operation == Operation::CompareSwap {
             target.cmp_swap(0, atomic.compare, atomic.swap_add)
         } else {
             target.fetch_add(0, atomic.swap_add)
         };
-        original.map(|original| Answer::Atomic { original }).map_err(Refusal::Access)
+        original.map(|original| Answer::Atomic { original }).map_err(misplaced)
     }
+}
 
-    /// IBA C9-91: no more answers are owed at a time than were agreed.
-    fn room_for_answer<R: Receives>(&self, env: &Env<'_, R>) -> Result<(), Refusal> {
-        let owed = self.owed();
-        if owed >= env.conn.max_dest_rd_atomic {
-            return Err(Refusal::Invalid(Rule::TooManyReads));
-        }
-        Ok(())
+/// An atomic's address is a multiple of 8; if not, the request is invalid (Linux
+/// sw/rxe/rxe_resp.c: class C, NAK invalid request).
+fn aligned(key: u32, addr: u64) -> Result<(), Refusal> {
+    if addr.is_multiple_of(8) {
+        return Ok(());
+    }
+    Err(Refusal::Invalid(Rule::Misaligned(KeyError::Misaligned { key, addr })))
+}
+
+/// The same where a region begins at an odd place of the program's memory.
+fn misplaced(error: KeyError) -> Refusal {
+    match error {
+        KeyError::Misaligned { .. } => Refusal::Invalid(Rule::Misaligned(error)),
+        other => Refusal::Access(other),
     }
 }
 
@@ -140,32 +146,31 @@ fn remote<R: Receives>(
 
 fn do_atomic_write<R: Receives>(request: &Request<'_>, env: &Env<'_, R>) -> Result<(), Refusal> {
     let reth = request.ext().reth.unwrap_or_default();
-    if !reth.va.is_multiple_of(8) {
-        let error = KeyError::Misaligned { key: reth.rkey, addr: reth.va };
-        return Err(Refusal::Access(error));
-    }
     let target = remote(env, &reth, Access::REMOTE_WRITE)?;
+    aligned(reth.rkey, reth.va)?;
     let Ok(bytes) = <[u8; 8]>::try_from(request.packet.payload) else {
         return Err(Refusal::Invalid(Rule::RequestLength(request.len(), 8)));
     };
     match target {
-        Some(target) => target.write_u64(0, u64::from_ne_bytes(bytes)).map_err(Refusal::Access),
+        Some(target) => target.write_u64(0, u64::from_ne_bytes(bytes)).map_err(misplaced),
         None => Err(Refusal::Invalid(Rule::RequestLength(0, 8))),
     }
+}
+
+/// The rights that a FLUSH needs, of the QP and of the region.
+pub(super) fn flush_rights(feth: &Feth) -> Access {
+    let mut need = Access::empty();
+    need.set(Access::FLUSH_GLOBAL, feth.level.contains(FlushLevel::GLOBAL));
+    need.set(Access::FLUSH_PERSISTENT, feth.level.contains(FlushLevel::PERSISTENT));
+    need
 }
 
 fn do_flush<R: Receives>(request: &Request<'_>, env: &Env<'_, R>) -> Result<(), Refusal> {
     let reth = request.ext().reth.unwrap_or_default();
     let Some(feth) = request.ext().feth else {
-        return Err(Refusal::Invalid(Rule::Malformed));
+        return Err(Refusal::Invalid(Rule::NotAllowed(request.info.opcode)));
     };
-    let mut need = Access::empty();
-    if feth.level.contains(FlushLevel::GLOBAL) {
-        need |= Access::FLUSH_GLOBAL;
-    }
-    if feth.level.contains(FlushLevel::PERSISTENT) {
-        need |= Access::FLUSH_PERSISTENT;
-    }
+    let need = flush_rights(&feth);
     if need.is_empty() {
         return Err(Refusal::Invalid(Rule::NotAllowed(request.info.opcode)));
     }

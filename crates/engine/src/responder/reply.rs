@@ -80,7 +80,7 @@ impl Responder {
                 Err(e) => {
                     // Deregistered since it was accepted: nothing behind it is answered either.
                     self.replies.clear();
-                    self.nak(psn, Syndrome::Nak(NakCode::RemoteAccess));
+                    self.last_nak(psn, NakCode::RemoteAccess);
                     let cause = Cause::at(Rule::RemoteKey(e), psn);
                     return Outgoing::Lost { blame: Blame::Access, cause };
                 }
