@@ -1,2 +1,20 @@
-//! (being built)
+//! Virtual time, a fabric of NICs with faulty links, and the oracle that judges a run.
+//!
+//! All of it is a function of its arguments: the same seed and settings give the same bytes at the
+//! same times, on any machine.
 #![forbid(unsafe_code)]
+
+pub mod fault;
+pub mod frame;
+pub mod link;
+pub mod trace;
+
+mod fabric;
+mod interpose;
+mod rng;
+mod share;
+
+pub use fabric::{Fabric, FabricConfig, Sink, Step, Topology};
+pub use interpose::{Faithful, Interpose};
+pub use rng::Rng;
+pub use share::{Share, ShareError};
