@@ -153,6 +153,21 @@ pub struct Completion {
     pub cause: Option<Cause>,
 }
 
+impl Completion {
+    /// What happened in one sentence: which request, and if it failed which packet and which rule.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        let (wr, qpn, op) = (self.wr_id, self.qpn, self.opcode);
+        match (self.status, self.cause) {
+            (WcStatus::Success, _) => format!("request {wr} ({op:?}) of QP {qpn} is done"),
+            (status, None) => format!("request {wr} of QP {qpn} failed: {}", status.text()),
+            (status, Some(cause)) => {
+                format!("request {wr} ({op:?}) of QP {qpn} failed: {}: {cause}", status.text())
+            }
+        }
+    }
+}
+
 /// Why a CQ is in error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CqCause {

@@ -135,6 +135,12 @@ impl TxBatch {
         n
     }
 
+    /// Lets go of all packets.
+    pub fn clear(&mut self) {
+        self.packets.clear();
+        self.bytes.clear();
+    }
+
     /// Removes the first `n` packets.
     pub(crate) fn advance(&mut self, n: usize) {
         self.packets.drain(..n.min(self.packets.len()));

@@ -1,0 +1,138 @@
+//! What a device is opened with; flags and `URXE_*` variables set the same.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use urxe_engine::{Caps, Profile};
+use urxe_net::IcrcMode;
+use urxe_wire::Mtu;
+
+use crate::Error;
+
+/// Which address a device has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Address {
+    /// The next free one of 127.0.0.0/8.
+    #[default]
+    Loopback,
+    /// This one, which must be the host's.
+    Of(IpAddr),
+}
+
+/// What a device is opened with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Our address (`URXE_ADDR`).
+    pub address: Address,
+    /// Path MTU to be able to carry (`URXE_MTU`: 256 to 4096); `None` takes what fits the link.
+    pub mtu: Option<Mtu>,
+    /// Manners (`URXE_PROFILE`: strict, rxe, connectx).
+    pub profile: Profile,
+    /// How the ICRC of what arrives is looked at (`URXE_ICRC`: strict, solve, off).
+    pub icrc: IcrcMode,
+    /// Segmentation offload (`URXE_GSO`: on, off, auto): `None` for addresses of this host only.
+    pub gso: Option<bool>,
+    /// Limits.
+    pub caps: Caps,
+    /// PSNs a QP may have in flight (`URXE_WINDOW`: 4 to 4194304).
+    pub window: u32,
+    /// Where keys and PSNs start (`URXE_SEED`); `None` takes the time.
+    pub seed: Option<u64>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            address: Address::Loopback,
+            mtu: None,
+            profile: Profile::STRICT,
+            icrc: IcrcMode::Solve,
+            gso: None,
+            caps: Caps::default(),
+            window: 256,
+            seed: None,
+        }
+    }
+}
+
+fn wrong(name: &str, value: &str, problem: impl Into<String>) -> Error {
+    Error::Setting { name: name.into(), value: value.into(), problem: problem.into() }
+}
+
+impl Config {
+    /// The default, changed by `URXE_*` variables of the environment.
+    ///
+    /// # Errors
+    /// Where a variable cannot be read; the error names it and says what is wanted.
+    pub fn from_env() -> Result<Self, Error> {
+        let mut config = Self::default();
+        for (name, value) in std::env::vars() {
+            if let Some(setting) = name.strip_prefix("URXE_") {
+                config.set(setting, &value)?;
+            }
+        }
+        Ok(config)
+    }
+
+    /// Sets what `name` names: the part of a variable behind `URXE_`, in any case. A name that is
+    /// none of a device's is left alone.
+    ///
+    /// # Errors
+    /// Where the value cannot be read.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        let number = |wanted: &str| {
+            let parsed = value.parse::<u64>();
+            parsed.map_err(|_| wrong(name, value, format!("not a number; wanted {wanted}")))
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "addr" if value == "auto" => self.address = Address::Loopback,
+            "addr" => {
+                let problem = "wanted an IP address of this host, or auto";
+                let address: IpAddr = value.parse().map_err(|_| wrong(name, value, problem))?;
+                self.address = Address::Of(address);
+            }
+            "mtu" => {
+                let bytes = u32::try_from(number("256 to 4096")?).unwrap_or(u32::MAX);
+                let problem = "wanted 256, 512, 1024, 2048 or 4096";
+                self.mtu = Some(Mtu::from_bytes(bytes).map_err(|_| wrong(name, value, problem))?);
+            }
+            "profile" => {
+                let problem = "wanted strict, rxe or connectx";
+                self.profile =
+                    Profile::by_name(value).ok_or_else(|| wrong(name, value, problem))?;
+            }
+            "icrc" => self.icrc = value.parse().map_err(|e| wrong(name, value, format!("{e}")))?,
+            "gso" => {
+                self.gso = match value {
+                    "auto" => None,
+                    "on" => Some(true),
+                    "off" => Some(false),
+                    _ => return Err(wrong(name, value, "wanted on, off or auto")),
+                }
+            }
+            "window" => {
+                let n = number("4 to 4194304")?;
+                let fits = u32::try_from(n).ok().filter(|n| (4..=1 << 22).contains(n));
+                self.window = fits.ok_or_else(|| wrong(name, value, "wanted 4 to 4194304"))?;
+            }
+            "seed" => self.seed = Some(number("0 to 18446744073709551615")?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The addresses to try, in order.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        let (one, many) = match self.address {
+            Address::Of(address) => (Some(address), 0),
+            Address::Loopback => (None, LAST_LOOPBACK),
+        };
+        let loopback = (1..=many).map(|n| IpAddr::V4(Ipv4Addr::new(127, 0, 0, n)));
+        one.into_iter().chain(loopback)
+    }
+}
+
+/// The last octet of the loopback addresses tried.
+pub(crate) const LAST_LOOPBACK: u8 = 254;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+use super::*;
+
+fn set(name: &str, value: &str) -> Result<Config, String> {
+    let mut config = Config::default();
+    config.set(name, value).map(|()| config).map_err(|e| e.to_string())
+}
+
+#[test]
+fn each_setting_is_read() {
+    let address = Address::Of("10.0.0.1".parse().unwrap());
+    assert_eq!(set("ADDR", "10.0.0.1").unwrap().address, address);
+    assert_eq!(set("ADDR", "auto").unwrap().address, Address::Loopback);
+    assert_eq!(set("mtu", "2048").unwrap().mtu, Some(Mtu::B2048));
+    assert_eq!(set("PROFILE", "rxe").unwrap().profile, Profile::RXE);
+    assert_eq!(set("ICRC", "strict").unwrap().icrc, IcrcMode::Strict);
+    assert_eq!(set("GSO", "off").unwrap().gso, Some(false));
+    assert_eq!(set("GSO", "auto").unwrap().gso, None);
+    assert_eq!(set("WINDOW", "64").unwrap().window, 64);
+    assert_eq!(set("SEED", "9").unwrap().seed, Some(9));
+    assert!(set("TRACE", "whatever").is_ok(), "not a device's");
+}
+
+#[test]
+fn what_cannot_be_read_says_what_is_wanted() {
+    let wants = |name, value, wanted: &str| {
+        let text = set(name, value).unwrap_err();
+        assert!(text.contains(wanted), "{text}");
+        assert!(text.contains(value), "{text}");
+    };
+    wants("ADDR", "localhorst", "IP address");
+    wants("MTU", "1500", "256, 512, 1024, 2048 or 4096");
+    wants("MTU", "big", "not a number");
+    wants("PROFILE", "mlx", "strict, rxe or connectx");
+    wants("ICRC", "maybe", "strict, solve or off");
+    wants("GSO", "1", "on, off or auto");
+    wants("WINDOW", "3", "4 to 4194304");
+    wants("SEED", "-1", "not a number");
+}

@@ -1,0 +1,191 @@
+//! The device: one NIC on one port, and the only reader of the clock.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use urxe_engine::{Nic, NicConfig, Path, Payload, Time, Transmit};
+use urxe_net::udp::{UdpConfig, UdpPort};
+use urxe_net::{Flow, IcrcMode, Port, PortError, RxBatch, TxBatch};
+
+use crate::config::LAST_LOOPBACK;
+use crate::events::{Events, Wake};
+use crate::{Config, Error};
+
+/// Packets of one transmit batch.
+const TX_PACKETS: usize = 64;
+/// The longest packet, BTH to ICRC: the longest headers, MTU 4096, pad and ICRC.
+const TX_LEN: usize = 4096 + 80;
+/// Datagrams, or runs of them, that one receive brings.
+const RX_SLOTS: usize = 16;
+
+/// A device.
+pub(crate) struct Device {
+    pub(crate) nic: Nic,
+    pub(crate) port: Box<dyn Port>,
+    pub(crate) icrc: IcrcMode,
+    epoch: Instant,
+    /// Batches that nobody uses now.
+    tx: Mutex<Vec<TxBatch>>,
+    pub(crate) rx: Mutex<RxBatch>,
+    pub(crate) events: Events,
+    /// When a thread polled last, ns; the background thread stands aside then.
+    pub(crate) polled: AtomicU64,
+    /// Until when the background thread sleeps at most, ns.
+    pub(crate) asleep_until: AtomicU64,
+    pub(crate) stop: AtomicBool,
+    pub(crate) wake: Wake,
+    pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
+    /// Where PSNs of QPs start; counted on.
+    pub(crate) psn_seed: AtomicU64,
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("port", self.port.caps()).finish_non_exhaustive()
+    }
+}
+
+impl Device {
+    pub(crate) fn open(config: &Config) -> Result<Arc<Self>, Error> {
+        let port = open_port(config)?;
+        let caps = port.caps().clone();
+        let seed = config.seed.unwrap_or_else(now_as_seed);
+        let nic = Nic::new(NicConfig {
+            active_mtu: caps.mtu,
+            caps: config.caps,
+            profile: config.profile,
+            seed: u32::try_from(seed & 0xffff_ffff).unwrap_or(0),
+            max_window: config.window,
+            ..NicConfig::new(caps.address)
+        })?;
+        let device = Arc::new(Self {
+            nic,
+            port,
+            icrc: config.icrc,
+            epoch: Instant::now(),
+            tx: Mutex::default(),
+            rx: Mutex::new(RxBatch::new(RX_SLOTS)),
+            events: Events::new()?,
+            polled: AtomicU64::new(0),
+            asleep_until: AtomicU64::new(u64::MAX),
+            stop: AtomicBool::new(false),
+            wake: Wake::new()?,
+            thread: Mutex::default(),
+            psn_seed: AtomicU64::new(seed),
+        });
+        crate::progress::start_thread(&device)?;
+        Ok(device)
+    }
+
+    /// Time since the device was opened.
+    pub(crate) fn now(&self) -> Time {
+        let nanos = u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        // Time 0 stands for "never" in the engine's tests; a device never is at it.
+        Time::from_nanos(nanos.saturating_add(1))
+    }
+
+    /// Runs `f` with a sink on the port; what it gathers is sent when `f` is done, or when it is
+    /// full.
+    pub(crate) fn with_sink<R>(&self, f: impl FnOnce(&mut Sink<'_>) -> R) -> R {
+        let spare = self.tx.lock().pop();
+        let batch = spare.unwrap_or_else(|| TxBatch::new(TX_PACKETS, TX_LEN));
+        let mut sink = Sink { port: &*self.port, batch };
+        let result = f(&mut sink);
+        sink.flush();
+        self.tx.lock().push(sink.batch);
+        result
+    }
+
+    /// A PSN to start from: another one for each QP.
+    pub(crate) fn next_psn(&self) -> urxe_wire::Psn {
+        let step = 0x9e37_79b9_7f4a_7c15;
+        let n = self.psn_seed.fetch_add(step, std::sync::atomic::Ordering::Relaxed);
+        let mixed = (n ^ (n >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40;
+        urxe_wire::Psn::new(u32::try_from(mixed).unwrap_or(0))
+    }
+}
+
+fn now_as_seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(0)
+}
+
+fn open_port(config: &Config) -> Result<Box<dyn Port>, Error> {
+    let mut tried_all = false;
+    for address in config.candidates() {
+        let udp = UdpConfig { mtu: config.mtu, gso: config.gso, ..UdpConfig::new(address) };
+        match UdpPort::open(&udp) {
+            Ok(port) => return Ok(Box::new(port)),
+            Err(PortError::Taken(_)) if config.address == crate::Address::Loopback => {
+                tried_all = true;
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    debug_assert!(tried_all, "there is at least one candidate");
+    Err(Error::NoFreeAddress { tried: LAST_LOOPBACK })
+}
+
+/// What the engine sends through.
+pub(crate) struct Sink<'a> {
+    port: &'a dyn Port,
+    batch: TxBatch,
+}
+
+/// How long a full socket is waited for before packets are let go, milliseconds.
+const PATIENCE_MS: i32 = 20;
+
+impl Sink<'_> {
+    /// Sends what is gathered. What the host does not take in time is lost, as on a link.
+    pub(crate) fn flush(&mut self) {
+        for _ in 0..2 {
+            if self.batch.is_empty() {
+                return;
+            }
+            if let Err(error) = self.port.send(&mut self.batch) {
+                tracing::warn!(%error, "the port cannot send");
+                break;
+            }
+            if !self.batch.is_empty() && self.port.wait_writable(PATIENCE_MS).is_err() {
+                break;
+            }
+        }
+        self.batch.clear();
+    }
+}
+
+impl Transmit for Sink<'_> {
+    fn room(&self) -> usize {
+        self.batch.room()
+    }
+
+    fn packet(&mut self, path: &Path, header: &[u8], payload: Payload<'_>, pad: usize) {
+        self.batch.push(flow_of(path), header, |out| payload.append_to(out), pad);
+        if self.batch.room() == 0 {
+            self.flush();
+        }
+    }
+}
+
+fn flow_of(path: &Path) -> Flow {
+    Flow {
+        src: path.src,
+        dst: path.dst,
+        src_port: path.src_port,
+        traffic_class: path.traffic_class,
+        hop_limit: path.hop_limit,
+        flow_label: path.flow_label,
+    }
+}
+
+/// The address of a device.
+impl Device {
+    pub(crate) fn address(&self) -> IpAddr {
+        self.port.caps().address
+    }
+}

@@ -1,0 +1,133 @@
+//! Events on descriptors that can be polled: completion channels and asynchronous events.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use urxe_engine::{AsyncEvent, CqId, Event, Nic};
+
+use crate::Error;
+
+/// A descriptor that counts: readable while it is not 0.
+#[derive(Debug)]
+pub(crate) struct Wake(OwnedFd);
+
+impl Wake {
+    pub(crate) fn new() -> Result<Self, Error> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Self(eventfd(0, flags).map_err(Error::host("eventfd"))?))
+    }
+
+    /// Makes it readable.
+    pub(crate) fn ring(&self) {
+        // Fails only where the counter would overflow: it is readable then already.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Makes it unreadable.
+    pub(crate) fn hush(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.0, &mut count);
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Waits until one of `fds` is readable; says whether one is.
+pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<bool, Error> {
+    let mut polls: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    let timeout = timeout.map(|t| rustix::event::Timespec {
+        tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: t.subsec_nanos().into(),
+    });
+    match poll(&mut polls, timeout.as_ref()) {
+        Ok(n) => Ok(n != 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(e) => Err(Error::host("poll")(e)),
+    }
+}
+
+/// A queue behind a descriptor, which is readable while the queue is not empty.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    items: Mutex<VecDeque<T>>,
+    wake: Wake,
+}
+
+impl<T> Queue<T> {
+    pub(crate) fn new() -> Result<Self, Error> {
+        Ok(Self { items: Mutex::default(), wake: Wake::new()? })
+    }
+
+    pub(crate) fn push(&self, item: T) {
+        let mut items = self.items.lock();
+        items.push_back(item);
+        self.wake.ring();
+    }
+
+    pub(crate) fn pop(&self) -> Option<T> {
+        let mut items = self.items.lock();
+        let item = items.pop_front();
+        if items.is_empty() {
+            self.wake.hush();
+        }
+        item
+    }
+
+    /// Takes out what `keep` does not want.
+    pub(crate) fn retain(&self, keep: impl FnMut(&T) -> bool) {
+        let mut items = self.items.lock();
+        items.retain(keep);
+        if items.is_empty() {
+            self.wake.hush();
+        }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.wake.fd()
+    }
+}
+
+/// Where the engine's events go.
+#[derive(Debug)]
+pub(crate) struct Events {
+    pub(crate) asyncs: Queue<AsyncEvent>,
+    channels: Mutex<HashMap<CqId, Weak<Queue<CqId>>>>,
+}
+
+impl Events {
+    pub(crate) fn new() -> Result<Self, Error> {
+        Ok(Self { asyncs: Queue::new()?, channels: Mutex::default() })
+    }
+
+    /// Events of `cq` go to `channel` from now on.
+    pub(crate) fn attach(&self, cq: CqId, channel: &Arc<Queue<CqId>>) {
+        self.channels.lock().insert(cq, Arc::downgrade(channel));
+    }
+
+    pub(crate) fn detach(&self, cq: CqId) {
+        if let Some(channel) = self.channels.lock().remove(&cq).and_then(|c| c.upgrade()) {
+            channel.retain(|waiting| *waiting != cq);
+        }
+    }
+
+    /// Takes over what has happened in the engine.
+    pub(crate) fn take_over(&self, nic: &Nic) {
+        while let Some(event) = nic.take_event() {
+            match event {
+                Event::Async(event) => self.asyncs.push(event),
+                Event::Completion(cq) => {
+                    let channel = self.channels.lock().get(&cq).and_then(Weak::upgrade);
+                    if let Some(channel) = channel {
+                        channel.push(cq);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Whoever is running makes progress: a poster, a poller, or, if there is none, one thread.
+
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+use urxe_engine::{Count, Received, Time};
+
+use crate::Error;
+use crate::device::Device;
+use crate::events::wait;
+
+/// So long after a poll the background thread leaves the port to whoever polled.
+const ASIDE: Duration = Duration::from_millis(2);
+/// The background thread looks up at least so often, to see whether its device is still there.
+const LOOK_UP: Duration = Duration::from_secs(1);
+
+impl Device {
+    /// Takes in what has arrived, does what has come due, sends what that brings about. Says
+    /// whether anything arrived. Where another thread is at it already, nothing is done.
+    pub(crate) fn progress(&self) -> bool {
+        let Some(mut rx) = self.rx.try_lock() else {
+            return false;
+        };
+        let arrived = match self.port.recv(&mut rx) {
+            Ok(n) => n != 0,
+            Err(error) => {
+                tracing::warn!(%error, "the port cannot receive");
+                false
+            }
+        };
+        let now = self.now();
+        let due = self.nic.next_deadline().is_some_and(|d| d.at <= now);
+        if arrived || due || self.nic.has_work() {
+            self.with_sink(|sink| {
+                if arrived {
+                    rx.for_each(self.icrc, self.port.stats(), |packet| {
+                        if !packet.verdict.is_ok() {
+                            self.nic.counters().add(Count::BadIcrc, 1);
+                            return;
+                        }
+                        let received = Received {
+                            src: packet.flow.src,
+                            dst: packet.flow.dst,
+                            src_port: packet.flow.src_port,
+                            traffic_class: packet.flow.traffic_class,
+                            hop_limit: packet.flow.hop_limit,
+                            bytes: packet.bytes,
+                        };
+                        self.nic.accept(now, &received, sink);
+                    });
+                }
+                if due {
+                    self.nic.expire(now, sink);
+                }
+                self.nic.pump(now, sink);
+            });
+        }
+        drop(rx);
+        self.events.take_over(&self.nic);
+        arrived
+    }
+
+    /// After work was posted: events, and a deadline the sleeping thread does not know of.
+    pub(crate) fn posted(&self) {
+        self.events.take_over(&self.nic);
+        let until = self.asleep_until.load(SeqCst);
+        if until != 0
+            && let Some(at) = self.nic.next_deadline()
+            && at.at.as_nanos() < until
+        {
+            self.wake.ring();
+        }
+    }
+
+    /// A thread is polling.
+    pub(crate) fn polling(&self) {
+        self.polled.store(self.now().as_nanos(), Relaxed);
+    }
+
+    /// How long the background thread shall still stand aside.
+    fn aside(&self, now: Time) -> Option<Duration> {
+        let polled = self.polled.load(Relaxed);
+        let since = now.saturating_since(Time::from_nanos(polled));
+        ASIDE.checked_sub(since).filter(|_| polled != 0)
+    }
+
+    /// One round of the background thread.
+    fn background(&self) -> Result<(), Error> {
+        let now = self.now();
+        if let Some(rest) = self.aside(now) {
+            // Who polls looks after timers too.
+            self.asleep_until.store(0, SeqCst);
+            wait(&[self.wake.fd()], Some(rest))?;
+            self.wake.hush();
+            return Ok(());
+        }
+        // First say how long the sleep will be, then look again: who posts meanwhile rings.
+        self.asleep_until.store(u64::MAX, SeqCst);
+        let deadline = self.nic.next_deadline().map(|d| d.at);
+        self.asleep_until.store(deadline.map_or(u64::MAX, Time::as_nanos), SeqCst);
+        let sleep = deadline.map_or(LOOK_UP, |at| at.saturating_since(now)).min(LOOK_UP);
+        wait(&[self.port.fd(), self.wake.fd()], Some(sleep))?;
+        self.asleep_until.store(0, SeqCst);
+        self.wake.hush();
+        if self.aside(self.now()).is_none() {
+            self.progress();
+        }
+        Ok(())
+    }
+}
+
+/// Starts the thread that serves one-sided traffic while the program does something else. It ends
+/// with its device.
+pub(crate) fn start_thread(device: &Arc<Device>) -> Result<(), Error> {
+    let weak = Arc::downgrade(device);
+    let thread = thread::Builder::new()
+        .name("urxe".into())
+        .spawn(move || serve(&weak))
+        .map_err(Error::host("starting the background thread"))?;
+    *device.thread.lock() = Some(thread);
+    Ok(())
+}
+
+fn serve(device: &Weak<Device>) {
+    while let Some(device) = device.upgrade() {
+        if device.stop.load(SeqCst) {
+            return;
+        }
+        if let Err(error) = device.background() {
+            tracing::error!(%error, "the background thread ends");
+            return;
+        }
+    }
+}
