@@ -99,43 +99,56 @@ impl Nic {
 
     /// Takes a packet in and sends what it brings about. Infallible: drops are counted.
     pub fn receive(&self, now: Time, packet: &Received<'_>, out: &mut impl Transmit) {
-        self.accept(now, packet, out);
+        // What became of it is counted; a caller that wants to know accepts it.
+        let _ = self.accept(now, packet, out);
         self.pump(now, out);
     }
 
     /// Takes a packet in; its answers wait for [`Self::pump`]. For batches: one ACK then stands
     /// for many packets.
-    pub fn accept(&self, now: Time, packet: &Received<'_>, out: &mut impl Transmit) {
+    ///
+    /// # Errors
+    /// Why it was dropped, which is counted.
+    pub fn accept(
+        &self,
+        now: Time,
+        packet: &Received<'_>,
+        out: &mut impl Transmit,
+    ) -> Result<(), Drop> {
         self.counters.add(Count::RxPackets, 1);
         self.counters.add(Count::RxBytes, packet.bytes.len() as u64);
         let Ok((bth, _)) = Bth::parse(packet.bytes) else {
-            self.dropped(packet, Drop::Malformed);
-            return;
+            return Err(self.dropped(packet, Drop::Malformed));
         };
         if bth.dest_qp == Qpn::MULTICAST {
-            self.accept_multicast(now, packet, &bth, out);
-            return;
+            return self.accept_multicast(now, packet, &bth, out);
         }
         if packet.dst.is_multicast() {
             // IBA 9.6.1.1.1: what goes to a group names no QP.
-            self.dropped(packet, Drop::WrongAddress);
-            return;
+            return Err(self.dropped(packet, Drop::WrongAddress));
         }
         match self.find_qp(bth.dest_qp) {
             Some(qp) => self.hand(now, &qp, packet, &bth, out),
-            None => self.dropped(packet, Drop::NoSuchQp),
+            None => Err(self.dropped(packet, Drop::NoSuchQp)),
         }
     }
 
-    fn hand(&self, now: Time, qp: &Qp, packet: &Received<'_>, bth: &Bth, out: &mut impl Transmit) {
+    fn hand(
+        &self,
+        now: Time,
+        qp: &Qp,
+        packet: &Received<'_>,
+        bth: &Bth,
+        out: &mut impl Transmit,
+    ) -> Result<(), Drop> {
         let mut cx = Cx { nic: self, qp, now, out };
         let Some(mut inner) = qp.lock() else {
-            self.dropped(packet, Drop::NoSuchQp);
-            return;
+            return Err(self.dropped(packet, Drop::NoSuchQp));
         };
-        inner.on_packet(&mut cx, packet, bth);
+        let fate = inner.on_packet(&mut cx, packet, bth);
         inner.settle(&mut cx);
         schedule(&cx);
+        fate
     }
 
     /// IBA 10.5.2.1: each QP attached to the group gets the datagram.
@@ -145,22 +158,29 @@ impl Nic {
         packet: &Received<'_>,
         bth: &Bth,
         out: &mut impl Transmit,
-    ) {
+    ) -> Result<(), Drop> {
         let groups = self.groups.read();
         let listeners = groups.get(&packet.dst).map_or(&[][..], Vec::as_slice);
         if listeners.is_empty() {
-            self.dropped(packet, Drop::NoListener);
+            return Err(self.dropped(packet, Drop::NoListener));
         }
+        // Dropped is what no listener took; each one's reason is counted.
+        let mut fate = Err(Drop::NoListener);
         for &qpn in listeners {
             if let Some(qp) = self.find_qp(qpn) {
-                self.hand(now, &qp, packet, bth, out);
+                let taken = self.hand(now, &qp, packet, bth, out);
+                if fate.is_err() {
+                    fate = taken;
+                }
             }
         }
+        fate
     }
 
-    fn dropped(&self, packet: &Received<'_>, why: Drop) {
+    fn dropped(&self, packet: &Received<'_>, why: Drop) -> Drop {
         self.counters.dropped(why);
         tracing::debug!(src = %packet.src, rule = why.rule(), why = why.name(), "dropped");
+        why
     }
 
     /// Whether QPs wait to send: call [`Self::pump`] when the sink has room again.

@@ -135,6 +135,12 @@ impl TxBatch {
         n
     }
 
+    /// The packet added last, BTH to ICRC, whose ICRC is still zeros; empty where there is none.
+    #[must_use]
+    pub fn last(&self) -> &[u8] {
+        self.packets.back().map_or(&[], |p| &self.bytes[p.range.clone()])
+    }
+
     /// Lets go of all packets.
     pub fn clear(&mut self) {
         self.packets.clear();

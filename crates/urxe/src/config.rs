@@ -1,12 +1,13 @@
 //! What a device is opened with; flags and `URXE_*` variables set the same.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use urxe_engine::{Caps, Profile};
 use urxe_net::IcrcMode;
 use urxe_wire::Mtu;
 
-use crate::Error;
+use crate::{Error, Observer};
 
 /// Which address a device has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -35,6 +36,8 @@ pub struct Config {
     pub caps: Caps,
     /// PSNs a QP may have in flight (`URXE_WINDOW`: 4 to 4194304).
     pub window: u32,
+    /// Who looks on; no variable sets it.
+    pub observer: Option<Arc<dyn Observer>>,
     /// Where keys and PSNs start (`URXE_SEED`); `None` takes the time.
     pub seed: Option<u64>,
 }
@@ -49,6 +52,7 @@ impl Default for Config {
             gso: None,
             caps: Caps::default(),
             window: 256,
+            observer: None,
             seed: None,
         }
     }

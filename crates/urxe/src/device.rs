@@ -11,10 +11,11 @@ use parking_lot::Mutex;
 use urxe_engine::{Nic, NicConfig, Path, Payload, Time, Transmit};
 use urxe_net::udp::{UdpConfig, UdpPort};
 use urxe_net::{Flow, IcrcMode, Port, PortError, RxBatch, TxBatch};
+use urxe_wire::Verdict;
 
 use crate::config::LAST_LOOPBACK;
 use crate::events::{Events, Wake};
-use crate::{Config, Error};
+use crate::{Config, Error, Observer, Passage};
 
 /// Packets of one transmit batch.
 const TX_PACKETS: usize = 64;
@@ -28,7 +29,8 @@ pub(crate) struct Device {
     pub(crate) nic: Nic,
     pub(crate) port: Box<dyn Port>,
     pub(crate) icrc: IcrcMode,
-    epoch: Instant,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) epoch: Instant,
     /// Batches that nobody uses now.
     tx: Mutex<Vec<TxBatch>>,
     pub(crate) rx: Mutex<RxBatch>,
@@ -67,6 +69,7 @@ impl Device {
             nic,
             port,
             icrc: config.icrc,
+            observer: config.observer.clone(),
             epoch: Instant::now(),
             tx: Mutex::default(),
             rx: Mutex::new(RxBatch::new(RX_SLOTS)),
@@ -94,7 +97,7 @@ impl Device {
     pub(crate) fn with_sink<R>(&self, f: impl FnOnce(&mut Sink<'_>) -> R) -> R {
         let spare = self.tx.lock().pop();
         let batch = spare.unwrap_or_else(|| TxBatch::new(TX_PACKETS, TX_LEN));
-        let mut sink = Sink { port: &*self.port, batch };
+        let mut sink = Sink { device: self, batch };
         let result = f(&mut sink);
         sink.flush();
         self.tx.lock().push(sink.batch);
@@ -133,7 +136,7 @@ fn open_port(config: &Config) -> Result<Box<dyn Port>, Error> {
 
 /// What the engine sends through.
 pub(crate) struct Sink<'a> {
-    port: &'a dyn Port,
+    device: &'a Device,
     batch: TxBatch,
 }
 
@@ -147,11 +150,11 @@ impl Sink<'_> {
             if self.batch.is_empty() {
                 return;
             }
-            if let Err(error) = self.port.send(&mut self.batch) {
+            if let Err(error) = self.device.port.send(&mut self.batch) {
                 tracing::warn!(%error, "the port cannot send");
                 break;
             }
-            if !self.batch.is_empty() && self.port.wait_writable(PATIENCE_MS).is_err() {
+            if !self.batch.is_empty() && self.device.port.wait_writable(PATIENCE_MS).is_err() {
                 break;
             }
         }
@@ -165,7 +168,18 @@ impl Transmit for Sink<'_> {
     }
 
     fn packet(&mut self, path: &Path, header: &[u8], payload: Payload<'_>, pad: usize) {
-        self.batch.push(flow_of(path), header, |out| payload.append_to(out), pad);
+        let flow = flow_of(path);
+        self.batch.push(flow, header, |out| payload.append_to(out), pad);
+        if let Some(observer) = &self.device.observer {
+            observer.packet(&Passage {
+                time: self.device.epoch.elapsed(),
+                sent: true,
+                flow,
+                bytes: self.batch.last(),
+                verdict: Verdict::Ok,
+                fate: Ok(()),
+            });
+        }
         if self.batch.room() == 0 {
             self.flush();
         }

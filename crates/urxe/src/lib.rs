@@ -56,6 +56,7 @@ mod error;
 mod events;
 mod exchange;
 mod memory;
+mod observe;
 mod progress;
 mod qp;
 mod srq;
@@ -66,6 +67,7 @@ pub use cq::{CompChannel, Cq};
 pub use error::Error;
 pub use exchange::Endpoint;
 pub use memory::{Mr, Mw, Pd};
+pub use observe::{Observer, Passage};
 pub use qp::{Ah, Qp, QpBuilder, Xrcd};
 pub use srq::Srq;
 
@@ -74,6 +76,7 @@ pub use urxe_engine::{
     QpCaps, QpInfo, QpKind, QpState, Rule, SendFlags, SendOp, SendWr, SrqAttr, UdDest, VerbsError,
     WcFlags, WcOpcode, WcStatus,
 };
+pub use urxe_engine::{CqId, Drop as DropReason};
 pub use urxe_memory::{Access, KeyError, MemoryError, MwType, Sge};
-pub use urxe_net::{IcrcMode, PortError, PortStatsSnapshot};
+pub use urxe_net::{Flow, IcrcMode, PortError, PortStatsSnapshot};
 pub use urxe_wire::{AckTimeout, FlushLevel, FlushScope, Mtu, Psn, QKey, Qpn, RnrTimer};

@@ -5,11 +5,12 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use urxe_engine::{Count, Received, Time};
+use urxe_engine::{Count, Drop as DropReason, Received, Time};
+use urxe_net::RxPacket;
 
-use crate::Error;
-use crate::device::Device;
+use crate::device::{Device, Sink};
 use crate::events::wait;
+use crate::{Error, Passage};
 
 /// So long after a poll the background thread leaves the port to whoever polled.
 const ASIDE: Duration = Duration::from_millis(2);
@@ -36,19 +37,8 @@ impl Device {
             self.with_sink(|sink| {
                 if arrived {
                     rx.for_each(self.icrc, self.port.stats(), |packet| {
-                        if !packet.verdict.is_ok() {
-                            self.nic.counters().add(Count::BadIcrc, 1);
-                            return;
-                        }
-                        let received = Received {
-                            src: packet.flow.src,
-                            dst: packet.flow.dst,
-                            src_port: packet.flow.src_port,
-                            traffic_class: packet.flow.traffic_class,
-                            hop_limit: packet.flow.hop_limit,
-                            bytes: packet.bytes,
-                        };
-                        self.nic.accept(now, &received, sink);
+                        let fate = self.take_in(now, &packet, sink);
+                        self.show(&packet, fate);
                     });
                 }
                 if due {
@@ -60,6 +50,41 @@ impl Device {
         drop(rx);
         self.events.take_over(&self.nic);
         arrived
+    }
+
+    /// Hands a packet to the engine, unless its ICRC is wrong.
+    fn take_in(
+        &self,
+        now: Time,
+        packet: &RxPacket<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), DropReason> {
+        if !packet.verdict.is_ok() {
+            self.nic.counters().add(Count::BadIcrc, 1);
+            return Err(DropReason::Malformed);
+        }
+        let received = Received {
+            src: packet.flow.src,
+            dst: packet.flow.dst,
+            src_port: packet.flow.src_port,
+            traffic_class: packet.flow.traffic_class,
+            hop_limit: packet.flow.hop_limit,
+            bytes: packet.bytes,
+        };
+        self.nic.accept(now, &received, sink)
+    }
+
+    fn show(&self, packet: &RxPacket<'_>, fate: Result<(), DropReason>) {
+        if let Some(observer) = &self.observer {
+            observer.packet(&Passage {
+                time: self.epoch.elapsed(),
+                sent: false,
+                flow: packet.flow,
+                bytes: packet.bytes,
+                verdict: packet.verdict,
+                fate,
+            });
+        }
     }
 
     /// After work was posted: events, and a deadline the sleeping thread does not know of.

@@ -20,15 +20,15 @@ impl Inner {
         cx: &mut Cx<'_, T>,
         received: &Received<'_>,
         bth: &Bth,
-    ) {
-        if let Err(why) = self.try_packet(cx, received, bth) {
+    ) -> Result<(), Drop> {
+        self.try_packet(cx, received, bth).inspect_err(|&why| {
             cx.nic.counters.dropped(why);
             tracing::debug!(
                 qpn = %cx.qp.qpn, opcode = %bth.opcode, psn = %bth.psn, src = %received.src,
                 epsn = %self.responder.epsn(), una = %self.completer.una(), rule = why.rule(),
                 why = why.name(), "dropped"
             );
-        }
+        })
     }
 
     fn try_packet<T: Transmit>(

@@ -1,0 +1,32 @@
+//! Looking on: each packet that leaves and arrives, and what became of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use urxe_engine::Drop;
+use urxe_net::Flow;
+use urxe_wire::Verdict;
+
+/// A packet that passed a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage<'a> {
+    /// Since the device was opened.
+    pub time: Duration,
+    /// Whether it left; else it arrived.
+    pub sent: bool,
+    /// Where from and where to.
+    pub flow: Flow,
+    /// BTH to ICRC. The ICRC of a packet that leaves is not computed yet: four zeros.
+    pub bytes: &'a [u8],
+    /// What the ICRC of a packet that arrived says.
+    pub verdict: Verdict,
+    /// What became of a packet that arrived; `Ok` for one that leaves.
+    pub fate: Result<(), Drop>,
+}
+
+/// Looks on. Called in the thread that sends or receives, for each packet, so it should be quick;
+/// it must not call back into the device.
+pub trait Observer: Send + Sync + fmt::Debug {
+    /// A packet passes.
+    fn packet(&self, passage: &Passage<'_>);
+}
