@@ -217,7 +217,10 @@ impl Completer {
         let ends = matches!(info.position, Position::Last | Position::Only);
         let is_last = nth + 1 == wqe.psns;
         let is_read = matches!(wqe.op, SendOp::Read { .. });
-        if ends != is_last || !is_read && info.position != Position::Only {
+        let starts = matches!(info.position, Position::First | Position::Only);
+        // The first one starts; a later one may, as the answer to a READ that was resumed.
+        let misplaced = ends != is_last || nth == 0 && !starts;
+        if misplaced || !is_read && info.position != Position::Only || refuses(packet) {
             return fatal(WcStatus::BadRespErr, Rule::ResponseOpcode(info.opcode));
         }
         let at = u64::from(nth) * u64::from(conn.mtu);
@@ -256,6 +259,10 @@ impl Completer {
         let Some(wqe) = wqe else {
             return Verdict::Ignore(Drop::GhostAck);
         };
+        if refuses(packet) {
+            let cause = Cause::at(Rule::ResponseOpcode(info.opcode), psn);
+            return Verdict::Fatal { status: WcStatus::BadRespErr, cause };
+        }
         let original = packet.ext.atomic_ack.unwrap_or_default().original;
         if let Local::Sges(sges) = sq.local(wqe)
             && let Err(e) = memory.scatter(conn.pd, sges, 0, &original.to_ne_bytes())
@@ -276,4 +283,9 @@ impl Completer {
         }
         Verdict::Advance
     }
+}
+
+/// Whether a response that carries data has a syndrome that says otherwise.
+fn refuses(packet: &Roce<'_>) -> bool {
+    packet.ext.aeth.is_some_and(|aeth| !matches!(aeth.syndrome, Syndrome::Ack(_)))
 }

@@ -72,6 +72,8 @@ pub(crate) struct Inner {
     armed: Option<Time>,
     /// Whether the peer has been heard in RTR.
     established: bool,
+    /// Whether a request goes before the next packet of a READ's data.
+    request_turn: bool,
     /// Whether SQ_DRAINED is still to be told.
     draining: bool,
     /// Whether a CQ of this QP overflowed.
@@ -162,6 +164,7 @@ impl Qp {
             pace: None,
             armed: None,
             established: false,
+            request_turn: false,
             draining: false,
             cq_lost: false,
             xrc: None,

@@ -124,6 +124,14 @@ impl Requester {
         self.offset != 0
     }
 
+    /// The PSN that goes next: all before it have been sent since the last rewind.
+    pub(crate) fn reached(&self, sq: &Sq) -> Psn {
+        match sq.get(self.next) {
+            Some(wqe) if wqe.psns != 0 => wqe.first_psn.add(self.offset),
+            _ => self.next_psn,
+        }
+    }
+
     /// Looks for the next packet; `una` is the oldest PSN not acknowledged.
     pub(crate) fn next(&self, sq: &Sq, conn: &Conn, una: Psn) -> Next {
         let Some(wqe) = sq.get(self.next) else {
@@ -149,13 +157,13 @@ impl Requester {
                 return Next::Blocked(Blocked::Window);
             }
         }
-        Next::Packet(self.build(sq, wqe, conn, psn, una))
+        Next::Packet(self.build(wqe, conn, psn, una))
     }
 
     fn gate(&self, sq: &Sq, wqe: &Wqe, conn: &Conn) -> Option<Blocked> {
         match wqe.stage {
-            Stage::Failed(..) | Stage::Done => return Some(Blocked::Failed),
-            Stage::Started => {}
+            Stage::Failed(..) => return Some(Blocked::Failed),
+            Stage::Started | Stage::Done => {}
             Stage::Posted => {
                 if wqe.flags.contains(SendFlags::FENCE) && self.reads != 0 {
                     // IBA C10-94: a fence waits for the READs and atomics before it.
@@ -178,7 +186,7 @@ impl Requester {
         None
     }
 
-    fn build(&self, sq: &Sq, wqe: &Wqe, conn: &Conn, psn: Psn, una: Psn) -> Emit {
+    fn build(&self, wqe: &Wqe, conn: &Conn, psn: Psn, una: Psn) -> Emit {
         let segmented = matches!(
             wqe.op,
             SendOp::Send { .. } | SendOp::SendInvalidate { .. } | SendOp::Write { .. }
@@ -208,7 +216,8 @@ impl Requester {
         let mut bth = Bth::new(opcode, conn.dest_qp, psn);
         bth.pkey = conn.pkey;
         bth.mig_req = conn.profile.mig_req;
-        bth.solicited = last && wqe.flags.contains(SendFlags::SOLICITED);
+        // IBA 9.2.3: the bit is for what completes at the receiver, in its last packet.
+        bth.solicited = last && wqe.takes_recv_wqe() && wqe.flags.contains(SendFlags::SOLICITED);
         bth.pad = urxe_wire::pad_for(len);
         if conn.reliable() {
             // The last packet the window lets go must bring an answer, or all would wait.
@@ -216,12 +225,12 @@ impl Requester {
             bth.ack_req = last || fills || self.unasked + 1 >= conn.profile.ack_every;
         }
         let ext = request_headers(wqe, conn, opcode, at, left);
-        debug_assert!(sq.get(self.next).is_some());
         Emit { index: self.next, bth, ext, at, len, psns, last }
     }
 
-    /// `emit` has gone out. Gives whether it was a retransmission.
-    pub(crate) fn sent(&mut self, sq: &mut Sq, conn: &Conn, emit: &Emit) -> bool {
+    /// `emit` has gone out; `una` is the oldest PSN not acknowledged. Gives whether it was a
+    /// retransmission.
+    pub(crate) fn sent(&mut self, sq: &mut Sq, conn: &Conn, emit: &Emit, una: Psn) -> bool {
         let psn = emit.bth.psn;
         if let Some(wqe) = sq.get_mut(emit.index) {
             if wqe.stage == Stage::Posted {
@@ -234,7 +243,11 @@ impl Requester {
                 };
                 self.next_psn = wqe.end_psn();
                 self.ssn = self.ssn.next();
-                wqe.ssn = self.ssn;
+                if !wqe.takes_recv_wqe() {
+                    // It counts in the peer's MSN, but takes none of the receive WQEs granted
+                    // (Linux drivers/infiniband/hw/hfi1/rc.c).
+                    self.lsn = self.lsn.map(Psn::next);
+                }
             }
             if emit.last {
                 self.reads += u32::from(wqe.awaits_response());
@@ -243,24 +256,33 @@ impl Requester {
                 }
             }
         }
-        let again = psn.is_before(self.top);
-        let end = psn.add(emit.psns);
-        if end.is_after(self.top) {
-            self.top = end;
+        let mut again = false;
+        if conn.reliable() {
+            // Counted from `una`: one READ may take 2^23 PSNs, half the circle.
+            let sent = self.top.since(una);
+            again = psn.since(una) < sent;
+            let end = psn.add(emit.psns);
+            if end.since(una) > sent {
+                self.top = end;
+            }
+            self.unasked = if emit.bth.ack_req { 0 } else { self.unasked + 1 };
         }
-        self.unasked = if emit.bth.ack_req { 0 } else { self.unasked + 1 };
         if emit.last {
-            self.pass();
+            self.next += 1;
+            self.offset = 0;
+            self.skip_done(sq);
         } else {
             self.offset += emit.psns;
         }
         again
     }
 
-    /// Leaves the WQE that was next behind.
-    pub(crate) const fn pass(&mut self) {
-        self.next += 1;
-        self.offset = 0;
+    /// Leaves local operations that are done behind. After a rewind they are met again.
+    fn skip_done(&mut self, sq: &Sq) {
+        while sq.get(self.next).is_some_and(|w| w.stage == Stage::Done) {
+            self.next += 1;
+            self.offset = 0;
+        }
     }
 
     /// Goes back to `psn`, which a started WQE from `first` on holds.
@@ -286,22 +308,22 @@ impl Requester {
         self.unasked = 0;
     }
 
-    /// All before `una` is acknowledged: skips what need not be sent again.
-    pub(crate) fn advanced(&mut self, sq: &Sq, una: Psn) {
+    /// WQEs have been completed: skips those, and of a reliable QP what the peer has acknowledged,
+    /// all before `una`.
+    pub(crate) fn advanced(&mut self, sq: &Sq, conn: &Conn, una: Psn) {
         if self.next < sq.first() {
             self.next = sq.first();
             self.offset = 0;
         }
-        while let Some(wqe) = sq.get(self.next) {
-            match wqe.stage {
-                Stage::Done => self.pass(),
-                Stage::Started if una.is_after(wqe.first_psn) => {
-                    let acked = una.since(wqe.first_psn);
-                    self.offset = self.offset.max(acked.min(wqe.psns));
-                    return;
-                }
-                _ => return,
-            }
+        self.skip_done(sq);
+        if !conn.reliable() {
+            return;
+        }
+        if let Some(wqe) = sq.get(self.next)
+            && wqe.stage == Stage::Started
+            && una.is_after(wqe.first_psn)
+        {
+            self.offset = self.offset.max(una.since(wqe.first_psn));
         }
     }
 

@@ -283,6 +283,11 @@ impl Responder {
         !self.replies.is_empty()
     }
 
+    /// Whether the next answer carries data of a READ.
+    pub(crate) fn sends_data(&self) -> bool {
+        matches!(self.replies.front(), Some(Reply::Read { .. }))
+    }
+
     /// The receive WQE of an unfinished message, to be flushed.
     pub(crate) fn abandon(&mut self) -> Option<u64> {
         self.message = Message::None;

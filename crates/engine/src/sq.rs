@@ -39,8 +39,6 @@ pub(crate) struct Wqe {
     pub(crate) first_psn: Psn,
     /// How many PSNs it takes: request packets, for a READ those of the response.
     pub(crate) psns: u32,
-    /// Send sequence number: its place among the requests, to be compared with MSN and credits.
-    pub(crate) ssn: Psn,
     slot: usize,
     sge_count: u8,
     inline: bool,
@@ -213,7 +211,6 @@ impl Sq {
             stage: Stage::Posted,
             first_psn: Psn::ZERO,
             psns: 0,
-            ssn: Psn::ZERO,
             slot,
             sge_count,
             inline,

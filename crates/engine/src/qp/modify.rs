@@ -21,15 +21,20 @@ pub(crate) fn flow_path(
 ) -> Option<Path> {
     let src = *config.addresses.get(usize::from(ah.sgid_index))?;
     let (src_port, flow_label) = if config.profile.source_port_of_own_qpn {
-        // rxe's kernel hashes its own QPN alone: multiplicative hash, 14 bits.
-        let hash = own.value().wrapping_mul(0x61c8_8647) >> 18;
-        (0xc000 | u16::try_from(hash & 0x3fff).unwrap_or(0), 0)
+        (own_port(own), 0)
     } else {
         let label = if ah.flow_label == 0 { flow_label(own, peer) } else { ah.flow_label };
         (source_port(label), if config.profile.flow_label { ah.flow_label } else { 0 })
     };
     let (traffic_class, hop_limit) = (ah.traffic_class, ah.hop_limit);
     Some(Path { src, dst: ah.dst, src_port, traffic_class, hop_limit, flow_label })
+}
+
+/// The source port that rxe's kernel takes: a multiplicative hash of the own QPN, 14 bits (Linux
+/// drivers/infiniband/sw/rxe/rxe_qp.c).
+pub(super) fn own_port(own: urxe_wire::Qpn) -> u16 {
+    let hash = own.value().wrapping_mul(0x61c8_8647) >> 18;
+    0xc000 | u16::try_from(hash & 0x3fff).unwrap_or(0)
 }
 
 impl Inner {
@@ -54,7 +59,10 @@ impl Inner {
             (_, QpState::Reset) => self.reset(cx),
             (QpState::Init, QpState::Rtr) => self.ready_to_receive(cx),
             (QpState::Rtr, QpState::Rts) => self.ready_to_send(cx),
-            (QpState::Rts, QpState::Sqd) => self.draining = new.en_sqd_async_notify,
+            (QpState::Rts, QpState::Sqd) => {
+                let asked = mask.contains(AttrMask::EN_SQD_ASYNC_NOTIFY);
+                self.draining = asked && new.en_sqd_async_notify;
+            }
             _ => {}
         }
         Ok(())
@@ -83,6 +91,9 @@ impl Inner {
         if mask.contains(AttrMask::AV) && cx.qp.kind.is_connected() {
             self.path = flow_path(config, &attr.ah, cx.qp.qpn, attr.dest_qp);
         }
+        if mask.intersects(AttrMask::RETRY_CNT | AttrMask::RNR_RETRY) {
+            self.refill_retries();
+        }
     }
 
     fn ready_to_receive<T>(&mut self, cx: &Cx<'_, T>) {
@@ -96,7 +107,6 @@ impl Inner {
             Requester::new(self.attr.sq_psn, config.max_window, self.conn.profile.credits);
         self.requester.start_at(self.sq.end());
         self.completer = Completer::new(self.attr.sq_psn);
-        self.refill_retries();
         self.cc = match (&config.dcqcn, cx.qp.kind.is_connected()) {
             (Some(params), true) => Some(ReactionPoint::new(params, config.line_rate)),
             _ => None,

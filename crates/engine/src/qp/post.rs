@@ -22,6 +22,8 @@ impl Inner {
         check_op(cx.qp.kind, wr)?;
         let length = self.message_length(wr)?;
         let dest = match wr.dest {
+            // A connected QP knows its peer.
+            _ if cx.qp.kind.is_connected() => None,
             None => None,
             Some(dest) => {
                 let ah = cx.nic.ahs.get(dest.ah.0 as usize);

@@ -132,11 +132,19 @@ impl Inner {
             Verdict::Rewind { to, implied } => {
                 let count = if implied { Count::ImpliedNakSeqErr } else { Count::PacketSeqErr };
                 cx.nic.counters.add(count, 1);
+                if self.rnr.is_some() {
+                    // It is about what was in flight when the RNR NAK came: all of it will go
+                    // again, and it is no new failure. rxe sends these.
+                    return Err(Drop::AwaitingRetry);
+                }
                 self.go_back(cx, to);
                 Ok(())
             }
             Verdict::WaitRnr { to, timer } => {
                 cx.nic.counters.add(Count::RnrNakReceived, 1);
+                if self.rnr.is_some() {
+                    return Err(Drop::AwaitingRetry);
+                }
                 self.wait_rnr(cx, to, timer);
                 Ok(())
             }

@@ -3,8 +3,9 @@
 use urxe_memory::{BindMw, Gather};
 use urxe_wire::{MAX_HEADER_LEN, emit_headers};
 
+use super::modify::own_port;
 use super::{Cx, Inner, Source};
-use crate::attr::{QpKind, QpState};
+use crate::attr::QpState;
 use crate::path::{Path, Payload, Transmit};
 use crate::reason::{Cause, Count, Rule};
 use crate::requester::{Blocked, Emit, Next};
@@ -30,17 +31,30 @@ impl Inner {
                 break true;
             }
             left -= 1;
-            let step = if self.responder.has_replies() {
-                self.send_reply(cx)
-            } else {
-                self.send_request(cx)
-            };
-            if matches!(step, Step::Rest) {
+            if matches!(self.step(cx), Step::Rest) {
                 break false;
             }
         };
         self.settle(cx);
         more
+    }
+
+    /// One packet. Answers go first, but the data of READs takes turns with our own requests: a
+    /// peer that always reads must not keep us from sending.
+    fn step<T: Transmit>(&mut self, cx: &mut Cx<'_, T>) -> Step {
+        let replies = self.responder.has_replies();
+        let data = self.responder.sends_data();
+        if !replies || data && core::mem::take(&mut self.request_turn) {
+            let step = self.send_request(cx);
+            if !replies || matches!(step, Step::Went) {
+                return step;
+            }
+        }
+        if data && self.must_wait(cx.now) {
+            return Step::Rest;
+        }
+        self.request_turn = true;
+        self.send_reply(cx)
     }
 
     /// What follows each step: a lost completion, a drained queue, a timer.
@@ -80,6 +94,9 @@ impl Inner {
         });
         let payload = gather.as_ref().map_or(Payload::None, Payload::Memory);
         put(cx, path, &packet.bth, &packet.ext, payload);
+        if let (Some(cc), Some(gather)) = (&mut self.cc, &gather) {
+            cc.on_sent(cx.now, wire_bytes(gather.len()));
+        }
     }
 
     fn send_request<T: Transmit>(&mut self, cx: &mut Cx<'_, T>) -> Step {
@@ -116,19 +133,15 @@ impl Inner {
             QpState::Sqd => begun || self.requester.mid_message(),
             _ => false,
         };
-        if !state_allows || self.rnr.is_some() {
-            return false;
-        }
-        self.pace = None;
-        if let Some(cc) = &self.cc {
-            let at = cc.may_send_at(now);
-            if at > now {
-                let waits = self.sq.get(self.requester.position()).is_some();
-                self.pace = waits.then_some(at);
-                return false;
-            }
-        }
-        true
+        let waits = self.sq.get(self.requester.position()).is_some();
+        state_allows && self.rnr.is_none() && waits && !self.must_wait(now)
+    }
+
+    /// Whether congestion control holds data back, and if so, until when it does.
+    fn must_wait(&mut self, now: crate::time::Time) -> bool {
+        let at = self.cc.as_ref().map(|cc| cc.may_send_at(now));
+        self.pace = at.filter(|&at| at > now);
+        self.pace.is_some()
     }
 
     fn send_packet<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, emit: &Emit) -> Step {
@@ -136,7 +149,7 @@ impl Inner {
             Ok(()) => {}
             Err((status, cause)) => return self.fail_wqe(cx, emit.index, status, cause),
         }
-        let again = self.requester.sent(&mut self.sq, &self.conn, emit);
+        let again = self.requester.sent(&mut self.sq, &self.conn, emit, self.completer.una());
         if again {
             cx.nic.counters.add(Count::Retransmitted, 1);
         }
@@ -148,7 +161,7 @@ impl Inner {
             self.retire(cx);
         }
         if let Some(cc) = &mut self.cc {
-            cc.on_sent(cx.now, emit.len as u64 + 60);
+            cc.on_sent(cx.now, wire_bytes(emit.len));
         }
         Step::Went
     }
@@ -162,6 +175,9 @@ impl Inner {
             return Ok(());
         };
         let path = match (&wqe.dest, self.path) {
+            (Some((ah, ..)), _) if self.conn.profile.source_port_of_own_qpn => {
+                Path { src_port: own_port(self.conn.qpn), ..ah.path }
+            }
             (Some((ah, ..)), _) => ah.path,
             (None, Some(path)) => path,
             (None, None) => return Ok(()),
@@ -211,7 +227,6 @@ impl Inner {
                 if let Some(wqe) = self.sq.get_mut(index) {
                     wqe.stage = Stage::Done;
                 }
-                self.requester.pass();
                 self.retire(cx);
             }
             Err((status, cause)) => {
@@ -255,7 +270,7 @@ impl Inner {
                 self.complete_send(cx, wqe.wr_id, wqe.wc_opcode(), byte_len, end);
             }
         }
-        self.requester.advanced(&self.sq, self.completer.una());
+        self.requester.advanced(&self.sq, &self.conn, self.completer.una());
     }
 
     /// IBA 11.6.3: an event when all that was begun in SQD has ended.
@@ -272,12 +287,17 @@ impl Inner {
         self.sq.front().is_none_or(|w| w.stage == Stage::Posted)
     }
 
-    /// Whether PSNs are in flight.
+    /// Whether the peer owes an answer: something was sent since the last rewind and is not
+    /// acknowledged.
     pub(crate) fn in_flight(&self) -> bool {
-        self.conn.reliable()
-            && self.conn.kind != QpKind::XrcTarget
-            && self.completer.una() != self.requester.top()
+        self.conn.reliable() && self.completer.una() != self.requester.reached(&self.sq)
     }
+}
+
+/// What a packet with a payload of `len` bytes counts for congestion control: with Ethernet, IP,
+/// UDP, BTH and ICRC.
+const fn wire_bytes(len: usize) -> u64 {
+    len as u64 + 60
 }
 
 /// Hands a packet to the sink and counts it.
