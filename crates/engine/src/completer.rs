@@ -184,13 +184,14 @@ impl Completer {
         let Some(index) = sq.find(self.cursor, psn) else {
             return Err(Verdict::Ignore(Drop::GhostAck));
         };
-        let Some(first) = sq.get(index).filter(|w| answers(&w.op)).map(|w| w.first_psn) else {
-            return Err(bad);
+        let Some((first, fits)) = sq.get(index).map(|w| (w.first_psn, answers(&w.op))) else {
+            return Err(Verdict::Ignore(Drop::GhostAck));
         };
-        if !self.acknowledge(sq, first) || self.una != psn {
+        // What is before it is done, even if the response is bad.
+        if !self.acknowledge(sq, first) || fits && self.una != psn {
             return Err(self.imply(conn));
         }
-        Ok(index)
+        if fits { Ok(index) } else { Err(bad) }
     }
 
     fn on_read(
