@@ -143,7 +143,12 @@ fn roce(row: &mut Row<'_>, columns: &mut Columns, packet: &RocePacket<'_>) {
     let bth = &packet.roce().bth;
     addresses(row, columns, Some(&packet.ends));
     let opcode = bth.opcode.to_string();
-    row.cell(&mut columns.opcode, Side::Left, palette.opcode(bth.opcode), &opcode);
+    // An ACKNOWLEDGE that is a NAK looks like one from the first column on.
+    let style = match (packet.operation(), packet.roce().ext.aeth) {
+        (Some(Operation::Acknowledge), Some(aeth)) => palette.syndrome(aeth.syndrome),
+        _ => palette.opcode(bth.opcode),
+    };
+    row.cell(&mut columns.opcode, Side::Left, style, &opcode);
     row.put(palette.dim, "  qp ");
     let qp = format!("{:#x}", bth.dest_qp.value());
     row.cell(&mut columns.qp, Side::Left, Style::new(), &qp);
@@ -159,7 +164,8 @@ fn roce(row: &mut Row<'_>, columns: &mut Columns, packet: &RocePacket<'_>) {
     row.plain("  ");
     icrc(row, packet.icrc);
     row.plain("  ");
-    row.cell(&mut columns.flags, Side::Left, palette.warn, &flags(bth));
+    let style = if bth.fecn || bth.becn { palette.warn } else { palette.flags };
+    row.cell(&mut columns.flags, Side::Left, style, &flags(bth));
     details(row, packet);
 }
 

@@ -24,7 +24,9 @@ pub struct Palette {
     pub ack: Style,
     /// Connection management.
     pub cm: Style,
-    /// What asks for attention but is no fault: AckReq, RNR NAK, congestion, a cut frame.
+    /// AckReq and SE.
+    pub flags: Style,
+    /// What asks for attention but is no fault: RNR NAK, congestion, a cut frame.
     pub warn: Style,
     /// What is wrong.
     pub bad: Style,
@@ -47,6 +49,7 @@ impl Palette {
             atomic: s,
             ack: s,
             cm: s,
+            flags: s,
             warn: s,
             bad: s,
             good: s,
@@ -67,7 +70,8 @@ impl Palette {
             read: colour(AnsiColor::Cyan).bold(),
             atomic: colour(AnsiColor::Magenta).bold(),
             ack: colour(AnsiColor::Green),
-            cm: colour(AnsiColor::BrightMagenta),
+            cm: colour(AnsiColor::Magenta),
+            flags: colour(AnsiColor::Cyan),
             warn: colour(AnsiColor::Yellow).bold(),
             bad: colour(AnsiColor::Red).bold(),
             good: colour(AnsiColor::Green),
