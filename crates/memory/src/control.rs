@@ -155,3 +155,6 @@ impl Keys {
         self.next
     }
 }
+
+#[cfg(test)]
+mod tests;
