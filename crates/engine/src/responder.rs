@@ -17,8 +17,6 @@ mod reply;
 
 pub(crate) use reply::{Outgoing, ReplyPacket};
 
-#[cfg(test)]
-mod tests;
 
 /// The half of a QP that serves requests.
 #[derive(Debug)]
@@ -86,7 +84,7 @@ enum Saved {
     },
 }
 
-/// An answer to be sent.
+/// An answer to be sent. `again`: it is one to a duplicate, and the peer may have the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reply {
     /// The rest of a READ's response.
@@ -97,15 +95,18 @@ enum Reply {
         left: u32,
         started: bool,
         msn: Psn,
+        again: bool,
     },
     Atomic {
         psn: Psn,
         original: u64,
         msn: Psn,
+        again: bool,
     },
     Empty {
         psn: Psn,
         msn: Psn,
+        again: bool,
     },
     Ack {
         psn: Psn,
@@ -253,9 +254,9 @@ impl Responder {
         }
     }
 
-    /// An answer each, an ACK before and behind each, some NAKs.
+    /// An answer each, another to a duplicate of each, an ACK before and behind each, some NAKs.
     const fn most_replies(depth: usize) -> usize {
-        2 * depth + 4
+        4 * depth + 4
     }
 
     /// Changes how many READs, atomics and the like the peer may have outstanding.
@@ -405,7 +406,7 @@ impl Responder {
         env: &Env<'_, R>,
     ) -> Result<(), Refusal> {
         let is_owed = !matches!(request.info.operation, Operation::Send | Operation::Write);
-        if is_owed && self.owed() >= env.conn.max_dest_rd_atomic {
+        if is_owed && self.owed(false) >= env.conn.max_dest_rd_atomic {
             return Err(Refusal::Invalid(Rule::TooManyReads));
         }
         Ok(())
@@ -446,15 +447,16 @@ impl Responder {
                 let first = psn;
                 self.save(Saved::Read { first, psns, va, rkey, length });
                 let msn = self.msn;
-                self.queue(Reply::Read { psn, va, rkey, left: length, started: false, msn });
+                let (started, again) = (false, false);
+                self.queue(Reply::Read { psn, va, rkey, left: length, started, msn, again });
             }
             Answer::Atomic { original } => {
                 self.save(Saved::Atomic { psn, original });
-                self.queue(Reply::Atomic { psn, original, msn: self.msn });
+                self.queue(Reply::Atomic { psn, original, msn: self.msn, again: false });
             }
             Answer::Empty => {
                 self.save(Saved::Empty { psn });
-                self.queue(Reply::Empty { psn, msn: self.msn });
+                self.queue(Reply::Empty { psn, msn: self.msn, again: false });
             }
         }
         self.epsn = psn.add(psns);

@@ -52,23 +52,25 @@ impl Responder {
             return Action::Drop(Drop::BadDuplicate);
         }
         let msn = self.msn;
-        let again = Reply::Read { psn, va: reth.va, rkey, left: reth.dma_len, started: false, msn };
+        let (va, left, started) = (reth.va, reth.dma_len, false);
         // An answer to the same READ that still waits is overtaken.
-        let waiting = self.replies.iter().position(|reply| match reply {
-            Reply::Read { psn, .. } => psn.since(first) < psns,
-            _ => false,
+        let waiting = self.replies.iter().enumerate().find_map(|(at, reply)| match reply {
+            Reply::Read { psn, again, .. } if psn.since(first) < psns => Some((at, *again)),
+            _ => None,
         });
-        match waiting {
-            Some(at) => self.replies[at] = again,
-            None if !self.queue_again(again) => return Action::Drop(Drop::BadDuplicate),
-            None => {}
+        if let Some((at, again)) = waiting {
+            self.replies[at] = Reply::Read { psn, va, rkey, left, started, msn, again };
+        } else if !self.queue_again(Reply::Read { psn, va, rkey, left, started, msn, again: true })
+        {
+            return Action::Drop(Drop::BadDuplicate);
         }
         Action::Duplicate
     }
 
-    /// Duplicates are owed no more answers at a time than first requests.
+    /// Duplicates are owed no more answers at a time than first requests, and do not count as such:
+    /// the peer may have had the first answer meanwhile and ask for something new.
     fn queue_again(&mut self, reply: Reply) -> bool {
-        self.owed() < self.depth && self.queue(reply)
+        self.owed(true) < self.depth && self.queue(reply)
     }
 
     fn may_read<R: Receives>(&self, reth: &Reth, env: &Env<'_, R>) -> bool {
@@ -84,9 +86,11 @@ impl Responder {
         let msn = self.msn;
         let reply = self.saved.iter().find_map(|saved| match *saved {
             Saved::Atomic { psn: p, original } if atomic && p == psn => {
-                Some(Reply::Atomic { psn, original, msn })
+                Some(Reply::Atomic { psn, original, msn, again: true })
             }
-            Saved::Empty { psn: p } if !atomic && p == psn => Some(Reply::Empty { psn, msn }),
+            Saved::Empty { psn: p } if !atomic && p == psn => {
+                Some(Reply::Empty { psn, msn, again: true })
+            }
             _ => None,
         });
         let Some(reply) = reply else {

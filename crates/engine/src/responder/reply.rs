@@ -25,9 +25,15 @@ pub(crate) enum Outgoing {
 }
 
 impl Responder {
-    /// READs, atomics and the like that wait to be answered.
-    pub(super) fn owed(&self) -> usize {
-        let owed = |r: &&Reply| !matches!(r, Reply::Ack { .. } | Reply::Nak { .. });
+    /// READs, atomics and the like that wait to be answered: those that are duplicates, or the
+    /// others.
+    pub(super) fn owed(&self, duplicates: bool) -> usize {
+        let owed = |r: &&Reply| match r {
+            Reply::Read { again, .. }
+            | Reply::Atomic { again, .. }
+            | Reply::Empty { again, .. } => *again == duplicates,
+            Reply::Ack { .. } | Reply::Nak { .. } => false,
+        };
         self.replies.iter().filter(owed).count()
     }
 
@@ -39,12 +45,12 @@ impl Responder {
         let reply = self.replies.pop_front()?;
         let packet = match reply {
             Reply::Read { .. } => return Some(self.next_of_read(reply, ack, env)),
-            Reply::Atomic { psn, original, msn } => {
+            Reply::Atomic { psn, original, msn, .. } => {
                 let mut ext = Ext { aeth: Some(aeth(ack, msn)), ..Ext::NONE };
                 ext.atomic_ack = Some(AtomicAckEth { original });
                 response(conn, Operation::AtomicAcknowledge, Position::Only, psn, ext)
             }
-            Reply::Empty { psn, msn } => {
+            Reply::Empty { psn, msn, .. } => {
                 let ext = Ext { aeth: Some(aeth(ack, msn)), ..Ext::NONE };
                 response(conn, Operation::ReadResponse, Position::Only, psn, ext)
             }
@@ -66,7 +72,7 @@ impl Responder {
         ack: Syndrome,
         env: &Env<'_, R>,
     ) -> Outgoing {
-        let Reply::Read { psn, va, rkey, left, started, msn } = reply else {
+        let Reply::Read { psn, va, rkey, left, started, msn, again } = reply else {
             unreachable!("called for READs only");
         };
         let conn = env.conn;
@@ -94,6 +100,7 @@ impl Responder {
                 left: left - len,
                 started: true,
                 msn,
+                again,
             });
         }
         let position = match (started, ends) {

@@ -28,6 +28,8 @@ pub(crate) const Q_KEY: QKey = QKey(0x1111_1111);
 pub(crate) struct Sink {
     pub(crate) sent: Vec<Sent>,
     pub(crate) full: bool,
+    /// How many more packets it takes; `None` for any number.
+    pub(crate) room: Option<usize>,
 }
 
 /// A packet that left.
@@ -112,13 +114,14 @@ pub(crate) fn describe(p: &Roce<'_>) -> String {
 
 impl Transmit for Sink {
     fn room(&self) -> usize {
-        if self.full { 0 } else { 64 }
+        if self.full { 0 } else { self.room.unwrap_or(64) }
     }
 
     fn packet(&mut self, path: &Path, header: &[u8], payload: Payload<'_>, pad: usize) {
         let mut bytes = header.to_vec();
         payload.append_to(&mut bytes);
         bytes.resize(bytes.len() + pad + 4, 0);
+        self.room = self.room.map(|room| room.checked_sub(1).unwrap());
         self.sent.push(Sent { path: *path, bytes });
     }
 }

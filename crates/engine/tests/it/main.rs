@@ -3,10 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 #![allow(dead_code, reason = "the lab is for all tests, each uses a part")]
 
+mod ask;
+mod atomics;
 mod completer;
+mod duplicates;
 mod lab;
+mod lengths;
+mod packet_checks;
+mod read_replies;
 mod requester;
+mod responder_checks;
 mod responses;
 mod retry;
+mod rnr_responder;
 mod script;
 mod smoke;
