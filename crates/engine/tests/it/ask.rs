@@ -41,11 +41,11 @@ pub(crate) struct Outcome {
 
 impl Node {
     /// An RC QP in RTS with path MTU 256.
-    pub(crate) fn rc(&mut self) -> QpId {
-        self.rc_with(|_, _| {})
+    pub(crate) fn rc256(&mut self) -> QpId {
+        self.rc256_with(|_, _| {})
     }
 
-    pub(crate) fn rc_with(&mut self, edit: impl FnOnce(&mut QpInit, &mut QpAttr)) -> QpId {
+    pub(crate) fn rc256_with(&mut self, edit: impl FnOnce(&mut QpInit, &mut QpAttr)) -> QpId {
         self.qp(QpKind::Rc, |init, attr| {
             attr.path_mtu = Mtu::B256;
             edit(init, attr);
@@ -66,13 +66,6 @@ impl Node {
 
     pub(crate) fn outcome(&mut self, qp: QpId) -> Outcome {
         Outcome { sent: self.sent(), state: self.state(qp), events: self.async_events() }
-    }
-
-    /// `len` bytes of the region from `offset`.
-    pub(crate) fn bytes(&self, offset: usize, len: usize) -> Vec<u8> {
-        let mut out = vec![0; len];
-        self.buffer.read(offset, &mut out).unwrap();
-        out
     }
 
     /// Fills the region with bytes that tell where they stand.

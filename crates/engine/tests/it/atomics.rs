@@ -10,7 +10,7 @@ use crate::lab::{BASE, Node, all_rights, lab};
 #[test]
 fn fetch_and_add_gives_what_stood_there_and_goes_round() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.buffer.write(16, &(u64::MAX - 1).to_ne_bytes()).unwrap();
     n.arrive_request(qp, "RC_FETCH_ADD", 500, atomic(BASE + 16, n.mr.rkey, 5, 77), &[]);
     let original = u64::MAX - 1;
@@ -22,7 +22,7 @@ fn fetch_and_add_gives_what_stood_there_and_goes_round() {
 #[test]
 fn compare_and_swap_changes_only_what_it_expects() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.buffer.write(0, &7u64.to_ne_bytes()).unwrap();
     n.arrive_request(qp, "RC_COMPARE_SWAP", 500, atomic(BASE, n.mr.rkey, 1, 8), &[]);
     assert_eq!(n.bytes(0, 8), 7u64.to_ne_bytes());
@@ -36,7 +36,7 @@ fn compare_and_swap_changes_only_what_it_expects() {
 }
 
 fn refused(n: &mut Node, name: &str, ext: Ext, nak: &str) {
-    let qp = n.rc();
+    let qp = n.rc256();
     let data: &[u8] = if name == "RC_ATOMIC_WRITE" { &[9; 8] } else { &[] };
     n.arrive_request(qp, name, 500, ext, data);
     let got = n.outcome(qp);
@@ -97,7 +97,7 @@ fn an_atomic_checks_key_range_and_right() {
 #[test]
 fn atomic_write_places_its_8_bytes() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_ATOMIC_WRITE", 500, reth(BASE + 8, n.mr.rkey, 8), b"12345678");
     assert_eq!(n.sent(), ["RC_RDMA_READ_RESPONSE_ONLY psn=500 ack credits=0 msn=1"]);
     assert_eq!(n.bytes(0, 24), *b"\0\0\0\0\0\0\0\x0012345678\0\0\0\0\0\0\0\0");
@@ -125,7 +125,7 @@ fn flush_needs_the_rights_of_its_levels() {
         let rkey = n.region(rights).rkey;
         let ext = flush(scope, level, BASE, rkey, len);
         if nak.is_empty() {
-            let qp = n.rc();
+            let qp = n.rc256();
             n.arrive_request(qp, "RC_FLUSH", 500, ext, &[]);
             let line = "RC_RDMA_READ_RESPONSE_ONLY psn=500 ack credits=0 msn=1";
             assert_eq!(n.sent(), [line], "{scope:?} {level:?} {len} {rights:?}");

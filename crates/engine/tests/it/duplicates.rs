@@ -11,7 +11,7 @@ use crate::lab::{BASE, all_rights, lab};
 #[test]
 fn a_send_that_comes_again_is_acknowledged_and_not_done() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.recv(qp, 7, 0, 64);
     n.recv(qp, 8, 64, 64);
     n.arrive_request(qp, "RC_SEND_ONLY", 500, Ext::NONE, b"once");
@@ -27,7 +27,7 @@ fn a_send_that_comes_again_is_acknowledged_and_not_done() {
 #[test]
 fn a_write_that_comes_again_is_acknowledged_and_not_done() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_RDMA_WRITE_FIRST", 500, reth(BASE, n.mr.rkey, 257), &[1; 256]);
     // In the middle of a message too the latest is acknowledged, asked for or not.
     n.arrive_quiet(qp, "RC_RDMA_WRITE_FIRST", 500, reth(BASE, n.mr.rkey, 257), &[2; 256]);
@@ -44,7 +44,7 @@ fn a_write_that_comes_again_is_acknowledged_and_not_done() {
 fn a_read_that_comes_again_reads_memory_again() {
     let mut n = lab();
     n.fill();
-    let qp = n.rc();
+    let qp = n.rc256();
     let ask = reth(BASE + 8, n.mr.rkey, 600);
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, ask, &[]);
     let first = n.sent();
@@ -61,7 +61,7 @@ fn a_read_that_comes_again_reads_memory_again() {
 fn a_read_may_come_again_for_its_tail() {
     let mut n = lab();
     n.fill();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, reth(BASE, n.mr.rkey, 600), &[]);
     n.sent();
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 501, reth(BASE + 256, n.mr.rkey, 344), &[]);
@@ -81,7 +81,7 @@ fn a_read_may_come_again_for_its_tail() {
 fn a_read_that_asks_again_for_something_else_is_dropped() {
     let mut n = lab();
     let key = n.mr.rkey;
-    let qp = n.rc();
+    let qp = n.rc256();
     let other = n.region(all_rights()).rkey;
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, reth(BASE, key, 600), &[]);
     n.sent();
@@ -102,7 +102,7 @@ fn a_read_that_asks_again_for_something_else_is_dropped() {
 #[test]
 fn a_read_that_comes_again_has_its_rights_checked_again() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let region = n.region(Access::REMOTE_READ);
     let ask = reth(BASE, region.rkey, 8);
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, ask, &[]);
@@ -116,7 +116,7 @@ fn a_read_that_comes_again_has_its_rights_checked_again() {
 #[test]
 fn an_atomic_that_comes_again_is_answered_from_what_was_saved() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let add = atomic(BASE, n.mr.rkey, 5, 0);
     n.buffer.write(0, &100u64.to_ne_bytes()).unwrap();
     n.arrive_request(qp, "RC_FETCH_ADD", 500, add, &[]);
@@ -137,7 +137,7 @@ fn an_atomic_that_comes_again_is_answered_from_what_was_saved() {
 #[test]
 fn flush_and_atomic_write_that_come_again_are_answered_and_not_done() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let write = reth(BASE, n.mr.rkey, 8);
     let ask = flush(FlushScope::Range, FlushLevel::GLOBAL, BASE, n.mr.rkey, 8);
     n.arrive_request(qp, "RC_ATOMIC_WRITE", 500, write, &[1; 8]);
@@ -158,7 +158,7 @@ fn flush_and_atomic_write_that_come_again_are_answered_and_not_done() {
 #[test]
 fn an_answer_that_is_not_kept_any_more_is_dropped() {
     let mut n = lab();
-    let qp = n.rc_with(|_, attr| attr.max_dest_rd_atomic = 2);
+    let qp = n.rc256_with(|_, attr| attr.max_dest_rd_atomic = 2);
     let key = n.mr.rkey;
     n.arrive_request(qp, "RC_FETCH_ADD", 500, atomic(BASE, key, 1, 0), &[]);
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 501, reth(BASE, key, 8), &[]);
@@ -181,7 +181,7 @@ fn an_answer_that_is_not_kept_any_more_is_dropped() {
 #[test]
 fn a_psn_that_comes_again_as_another_operation_is_dropped() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let key = n.mr.rkey;
     n.arrive_request(qp, "RC_FETCH_ADD", 500, atomic(BASE, key, 1, 0), &[]);
     n.arrive_request(qp, "RC_ATOMIC_WRITE", 501, reth(BASE, key, 8), &[1; 8]);

@@ -31,7 +31,7 @@ fn first_and_middle_are_full_and_last_has_one_byte_at_least() {
     for (packets, fits) in cases {
         for is_send in [true, false] {
             let mut n = lab();
-            let qp = n.rc();
+            let qp = n.rc256();
             n.recv(qp, 7, 4096, 4096);
             let total: usize = packets.iter().map(|(_, len)| len).sum();
             // A broken WRITE's RETH tells a length that would suit its later packets.
@@ -80,7 +80,7 @@ fn a_write_agrees_with_its_dma_length() {
     ];
     for (packets, dma_len, fits) in cases {
         let mut n = lab();
-        let qp = n.rc();
+        let qp = n.rc256();
         for (psn, &(position, len)) in (500..).zip(packets) {
             let starts = matches!(position, "FIRST" | "ONLY");
             let ext = if starts { reth(BASE, n.mr.rkey, dma_len) } else { Ext::NONE };
@@ -104,7 +104,7 @@ fn no_message_is_longer_than_2_to_the_31() {
         // A region of 64 KiB has neither: the key would be found wanting next.
         for (len, nak) in [(1u32 << 31, "RemoteAccess"), ((1 << 31) + 1, "InvalidRequest")] {
             let mut n = lab();
-            let qp = n.rc();
+            let qp = n.rc256();
             let data = if name.contains("WRITE") { &[0; 256][..] } else { &[] };
             n.arrive_request(qp, name, 500, reth(BASE, n.mr.rkey, len), data);
             assert_eq!(n.sent(), [format!("RC_ACKNOWLEDGE psn=500 nak {nak} msn=0")], "{name}");
@@ -116,7 +116,7 @@ fn no_message_is_longer_than_2_to_the_31() {
 #[test]
 fn a_request_of_no_bytes_checks_neither_key_nor_address() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.recv(qp, 7, 0, 0);
     let nowhere = reth(0x1234_5678_9abc, 0xdead_0000, 0);
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500, nowhere, &[]);
@@ -137,7 +137,7 @@ fn a_request_of_no_bytes_checks_neither_key_nor_address() {
 fn an_atomic_write_brings_8_bytes() {
     for (len, dma_len, fits) in [(8, 8, true), (4, 4, false), (8, 16, false), (12, 8, false)] {
         let mut n = lab();
-        let qp = n.rc();
+        let qp = n.rc256();
         let data = &[7; 16][..len];
         n.arrive_request(qp, "RC_ATOMIC_WRITE", 500, reth(BASE, n.mr.rkey, dma_len), data);
         let line = if fits {

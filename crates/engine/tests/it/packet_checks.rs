@@ -13,7 +13,7 @@ const SEND: &str = "RC_SEND_ONLY";
 #[test]
 fn a_packet_for_no_qp_is_dropped() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let high = Qpn::new(1 << 18 | qp.value());
     for other in [Qpn::new(0), Qpn::new(3), Qpn::GSI, high, Qpn::new(0xff_fffe)] {
         n.arrive_request(other, SEND, 500, Ext::NONE, b"x");
@@ -34,7 +34,7 @@ fn p_keys_match_by_partition_unless_both_are_limited_members() {
         (0x8123, 0xffff, false),
     ] {
         let mut n = Node::new(US, PEER, |c| c.pkeys = vec![PKey::DEFAULT, PKey(ours)]);
-        let qp = n.rc_with(|_, attr| attr.pkey_index = 1);
+        let qp = n.rc256_with(|_, attr| attr.pkey_index = 1);
         let mut bth = Bth::new(op("RC_RDMA_WRITE_ONLY"), qp, Psn::new(500));
         bth.pkey = PKey(theirs);
         bth.ack_req = true;
@@ -51,7 +51,7 @@ fn p_keys_match_by_partition_unless_both_are_limited_members() {
 #[test]
 fn a_packet_of_another_address_is_dropped() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let stranger = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9));
     let mut bth = Bth::new(op("RC_RDMA_WRITE_ONLY"), qp, Psn::new(500));
     bth.ack_req = true;
@@ -98,7 +98,7 @@ fn a_packet_of_another_transport_is_dropped() {
 #[test]
 fn an_unknown_opcode_is_refused_when_it_is_its_turn() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let unknown = |psn: u32| {
         let mut bytes = bytes_of(Bth::new(op(SEND), qp, Psn::new(psn)), Ext::NONE, b"1234");
         bytes[0] = 0x1f;
@@ -154,7 +154,7 @@ fn the_first_packet_in_rtr_is_told_of_once() {
     to_rtr(&n, qp, &attr);
     write(&mut n, 500);
     assert_eq!(n.async_events(), [AsyncEvent::CommEst(qp)]);
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500, reth(BASE, n.mr.rkey, 0), &[]);
     assert!(n.async_events().is_empty());
 }
@@ -175,7 +175,7 @@ fn the_rxe_profile_answers_with_its_own_manners() {
         c.profile = urxe_engine::Profile::RXE;
         c.pkeys = vec![PKey(0x8123)];
     });
-    let qp = n.rc();
+    let qp = n.rc256();
     n.recv(qp, 1, 0, 64);
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE", 500, imm(reth(0, 0, 0)), &[]);
     let answer = &n.sink.sent[0];

@@ -13,7 +13,7 @@ fn a_response_is_cut_at_the_path_mtu() {
     let lines = |len: u32| -> Vec<String> {
         let mut n = lab();
         n.fill();
-        let qp = n.rc();
+        let qp = n.rc256();
         n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, reth(BASE + 3, n.mr.rkey, len), &[]);
         let data: Vec<u8> = n.sink.sent.iter().flat_map(|p| p.roce().payload.to_vec()).collect();
         assert_eq!(data, bytes_at(3, len as usize), "{len}");
@@ -39,7 +39,7 @@ fn a_response_is_cut_at_the_path_mtu() {
 #[test]
 fn response_psns_go_round() {
     let mut n = lab();
-    let qp = n.rc_with(|_, attr| attr.rq_psn = urxe_wire::Psn::MAX);
+    let qp = n.rc256_with(|_, attr| attr.rq_psn = urxe_wire::Psn::MAX);
     let ask = reth(BASE, n.mr.rkey, 300);
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 0xff_ffff, ask, &[]);
     let lines = [
@@ -55,7 +55,7 @@ fn response_psns_go_round() {
 #[test]
 fn a_response_is_padded_to_words() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     for (psn, len) in (500..).zip([1, 2, 3, 4, 5]) {
         n.arrive_request(qp, "RC_RDMA_READ_REQUEST", psn, reth(BASE, n.mr.rkey, len), &[]);
     }
@@ -68,7 +68,7 @@ fn a_response_is_padded_to_words() {
 #[test]
 fn answers_keep_the_order_of_requests() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let key = n.mr.rkey;
     n.sink.full = true;
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, reth(BASE, key, 300), &[]);
@@ -99,7 +99,7 @@ fn answers_keep_the_order_of_requests() {
 #[test]
 fn acks_that_wait_become_one() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     for psn in 500..510 {
         n.accept(qp, "RC_RDMA_WRITE_ONLY", psn, reth(0, 0, 0), &[]);
     }
@@ -110,7 +110,7 @@ fn acks_that_wait_become_one() {
 #[test]
 fn no_ack_is_sent_that_is_not_asked_for() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_quiet(qp, "RC_RDMA_WRITE_ONLY", 500, reth(0, 0, 0), &[]);
     n.arrive_quiet(qp, "RC_RDMA_WRITE_ONLY", 501, reth(0, 0, 0), &[]);
     assert!(n.sent().is_empty());
@@ -125,7 +125,7 @@ fn no_ack_is_sent_that_is_not_asked_for() {
 #[test]
 fn a_response_goes_on_when_the_sink_has_room() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let len = 256 * 100;
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, reth(BASE, n.mr.rkey, len), &[]);
     assert_eq!(n.sink.sent.len(), 100, "quantum after quantum");
@@ -150,7 +150,7 @@ fn a_response_goes_on_when_the_sink_has_room() {
 fn deregistering_breaks_a_response_off() {
     for rereg in [false, true] {
         let mut n = lab();
-        let qp = n.rc();
+        let qp = n.rc256();
         let region = n.region(Access::REMOTE_READ);
         n.sink.room = Some(2);
         n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, reth(BASE, region.rkey, 1024), &[]);
@@ -177,7 +177,7 @@ fn deregistering_breaks_a_response_off() {
 #[test]
 fn a_response_that_waits_is_overtaken_by_the_same_read() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let ask = reth(BASE, n.mr.rkey, 600);
     n.sink.room = Some(1);
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, ask, &[]);
@@ -197,7 +197,7 @@ fn a_response_that_waits_is_overtaken_by_the_same_read() {
 #[test]
 fn another_read_of_the_same_bytes_is_not_overtaken() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let ask = reth(BASE, n.mr.rkey, 300);
     n.accept(qp, "RC_RDMA_READ_REQUEST", 500, ask, &[]);
     n.pump();
@@ -213,7 +213,7 @@ fn another_read_of_the_same_bytes_is_not_overtaken() {
 #[test]
 fn duplicates_get_no_more_answers_than_first_requests() {
     let mut n = lab();
-    let qp = n.rc_with(|_, attr| attr.max_dest_rd_atomic = 2);
+    let qp = n.rc256_with(|_, attr| attr.max_dest_rd_atomic = 2);
     let key = n.mr.rkey;
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, reth(BASE, key, 8), &[]);
     n.arrive_request(qp, "RC_FETCH_ADD", 501, atomic(BASE, key, 1, 0), &[]);
@@ -231,7 +231,7 @@ fn duplicates_get_no_more_answers_than_first_requests() {
 #[test]
 fn a_duplicate_does_not_count_against_new_requests() {
     let mut n = lab();
-    let qp = n.rc_with(|_, attr| attr.max_dest_rd_atomic = 2);
+    let qp = n.rc256_with(|_, attr| attr.max_dest_rd_atomic = 2);
     let add = atomic(BASE, n.mr.rkey, 1, 0);
     n.arrive_request(qp, "RC_FETCH_ADD", 500, add, &[]);
     n.sent();

@@ -32,7 +32,7 @@ const BAD_KEY: u32 = 0xdead_0000;
 #[test]
 fn psn_comes_before_opcode_sequence() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_SEND_MIDDLE", 501, Ext::NONE, b"x");
     assert_eq!(n.outcome(qp), goes_on("RC_ACKNOWLEDGE psn=500 nak PsnSequence msn=0"));
     n.arrive_request(qp, "RC_SEND_MIDDLE", 500, Ext::NONE, b"x");
@@ -64,7 +64,7 @@ fn opcode_sequence() {
     for (name, ext, len, fits) in next {
         for ((begin, begin_ext), fits) in begins.into_iter().zip(fits) {
             let mut n = lab();
-            let qp = n.rc();
+            let qp = n.rc256();
             n.recv(qp, 1, 4096, 4096);
             let mut psn = 500;
             if !begin.is_empty() {
@@ -86,7 +86,7 @@ fn opcode_sequence() {
 #[test]
 fn opcode_sequence_comes_before_resources() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_RDMA_WRITE_FIRST", 500, reth(BASE, n.mr.rkey, 600), &[1; 256]);
     // No receive WQE is there either.
     n.arrive_request(qp, "RC_SEND_ONLY", 501, Ext::NONE, b"x");
@@ -96,7 +96,7 @@ fn opcode_sequence_comes_before_resources() {
 #[test]
 fn what_the_qp_does_not_allow_comes_before_resources() {
     let mut n = lab();
-    let qp = n.rc_with(|_, attr| attr.access = Access::empty());
+    let qp = n.rc256_with(|_, attr| attr.access = Access::empty());
     let ext = imm(reth(BASE, n.mr.rkey, 1));
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE", 500, ext, b"x");
     assert_eq!(n.outcome(qp), invalid(qp, 500, 0));
@@ -123,7 +123,7 @@ fn operations_that_the_qp_does_not_allow() {
         for allowed in [true, false] {
             let mut n = lab();
             let access = if allowed { right } else { all_rights().difference(right) };
-            let qp = n.rc_with(|_, attr| attr.access = access);
+            let qp = n.rc256_with(|_, attr| attr.access = access);
             let ext = ext(&n);
             n.arrive_request(qp, name, 500, ext, &[0; 8][..len]);
             let got = n.outcome(qp);
@@ -136,7 +136,7 @@ fn operations_that_the_qp_does_not_allow() {
 #[test]
 fn resources_come_before_length() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_SEND_ONLY", 500, Ext::NONE, &[0; 260]);
     assert_eq!(n.outcome(qp), goes_on("RC_ACKNOWLEDGE psn=500 rnr-nak 640µs msn=0"));
     n.recv(qp, 1, 0, 512);
@@ -149,7 +149,7 @@ fn resources_come_before_length() {
 #[test]
 fn resources_come_before_key() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let ext = imm(reth(BASE, BAD_KEY, 1));
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE", 500, ext, b"x");
     assert_eq!(n.outcome(qp), goes_on("RC_ACKNOWLEDGE psn=500 rnr-nak 640µs msn=0"));
@@ -171,7 +171,7 @@ fn answer_slots_come_before_key() {
         ("RC_FLUSH", flush, 0),
     ] {
         let mut n = lab();
-        let qp = n.rc_with(|_, attr| attr.max_dest_rd_atomic = 2);
+        let qp = n.rc256_with(|_, attr| attr.max_dest_rd_atomic = 2);
         let good = reth(BASE, n.mr.rkey, 8);
         n.accept(qp, "RC_RDMA_READ_REQUEST", 500, good, &[]);
         n.accept(qp, "RC_RDMA_READ_REQUEST", 501, good, &[]);
@@ -186,7 +186,7 @@ fn answer_slots_come_before_key() {
 #[test]
 fn a_qp_without_answer_slots_takes_no_read() {
     let mut n = lab();
-    let qp = n.rc_with(|_, attr| attr.max_dest_rd_atomic = 0);
+    let qp = n.rc256_with(|_, attr| attr.max_dest_rd_atomic = 0);
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, reth(BASE, n.mr.rkey, 8), &[]);
     assert_eq!(n.outcome(qp), invalid(qp, 500, 0));
 }
@@ -194,7 +194,7 @@ fn a_qp_without_answer_slots_takes_no_read() {
 #[test]
 fn length_comes_before_key() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500, reth(BASE, BAD_KEY, 9), &[0; 8]);
     assert_eq!(n.outcome(qp), invalid(qp, 500, 0));
 }
@@ -214,7 +214,7 @@ fn key_range_and_rights_are_checked_before_a_byte_is_placed() {
     ];
     for (what, ext, access) in cases {
         let mut n = lab();
-        let qp = n.rc();
+        let qp = n.rc256();
         let ext = ext(&n, key(&n, access));
         n.arrive_request(qp, "RC_RDMA_WRITE_FIRST", 500, ext, &[1; 256]);
         assert_eq!(n.outcome(qp), no_access(qp, 500, 0), "{what}");
@@ -225,7 +225,7 @@ fn key_range_and_rights_are_checked_before_a_byte_is_placed() {
 #[test]
 fn a_key_of_another_pd_is_refused() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     let memory = n.nic.memory();
     let other = memory.alloc_pd().unwrap();
     let backing = Backing::buffer(Buffer::zeroed(64).unwrap());

@@ -12,7 +12,7 @@ use crate::lab::{BASE, lab, lab_with};
 #[test]
 fn a_gap_is_naked_once() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.recv(qp, 7, 0, 64);
     n.arrive_request(qp, "RC_SEND_ONLY", 502, Ext::NONE, b"late");
     assert_eq!(n.sent(), ["RC_ACKNOWLEDGE psn=500 nak PsnSequence msn=0"]);
@@ -35,7 +35,7 @@ fn a_gap_is_naked_once() {
 #[test]
 fn duplicates_are_answered_within_a_gap() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500, reth(0, 0, 0), &[]);
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 505, reth(0, 0, 0), &[]);
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500, reth(0, 0, 0), &[]);
@@ -51,7 +51,7 @@ fn duplicates_are_answered_within_a_gap() {
 fn a_gap_is_a_gap_across_the_end_of_psns() {
     for (expected, early, late) in [(0xff_ffff, 0xff_fffe, 0), (0, 0xff_ffff, 1)] {
         let mut n = lab();
-        let qp = n.rc_with(|_, attr| attr.rq_psn = urxe_wire::Psn::new(expected));
+        let qp = n.rc256_with(|_, attr| attr.rq_psn = urxe_wire::Psn::new(expected));
         for psn in [late, early, expected, late] {
             n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", psn, reth(0, 0, 0), &[]);
         }
@@ -70,7 +70,7 @@ fn a_gap_is_a_gap_across_the_end_of_psns() {
 #[test]
 fn psns_are_compared_in_a_circle() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500 + 0x7f_ffff, reth(0, 0, 0), &[]);
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500 + 0x80_0000, reth(0, 0, 0), &[]);
     let lines = [
@@ -84,7 +84,7 @@ fn psns_are_compared_in_a_circle() {
 #[test]
 fn an_rnr_nak_is_followed_by_silence() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_SEND_ONLY", 500, Ext::NONE, b"one");
     assert_eq!(n.sent(), ["RC_ACKNOWLEDGE psn=500 rnr-nak 640µs msn=0"]);
     n.recv(qp, 1, 0, 64);
@@ -108,7 +108,7 @@ fn an_rnr_nak_is_followed_by_silence() {
 #[test]
 fn the_rxe_profile_naks_behind_an_rnr_nak() {
     let mut n = lab_with(Profile::RXE);
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_SEND_ONLY", 500, Ext::NONE, b"one");
     n.arrive_request(qp, "RC_SEND_ONLY", 501, Ext::NONE, b"two");
     n.arrive_request(qp, "RC_SEND_ONLY", 502, Ext::NONE, b"three");
@@ -124,7 +124,7 @@ fn the_rnr_timer_is_the_qps() {
     for code in 0..32 {
         let timer = RnrTimer::new(code).unwrap();
         let mut n = lab();
-        let qp = n.rc_with(|_, attr| attr.min_rnr_timer = timer);
+        let qp = n.rc256_with(|_, attr| attr.min_rnr_timer = timer);
         n.arrive_request(qp, "RC_SEND_ONLY", 500, Ext::NONE, b"x");
         let wait: Duration = timer.duration();
         assert_eq!(n.sent(), [format!("RC_ACKNOWLEDGE psn=500 rnr-nak {wait:?} msn=0")]);
@@ -135,7 +135,7 @@ fn the_rnr_timer_is_the_qps() {
 #[test]
 fn a_write_with_immediate_waits_for_a_receive_at_its_end() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     n.arrive_request(qp, "RC_RDMA_WRITE_FIRST", 500, reth(BASE, n.mr.rkey, 300), &[1; 256]);
     n.arrive_request(qp, "RC_RDMA_WRITE_LAST_WITH_IMMEDIATE", 501, imm(Ext::NONE), &[2; 44]);
     assert_eq!(n.sent(), ["RC_ACKNOWLEDGE psn=501 rnr-nak 640µs msn=0"]);
@@ -150,7 +150,7 @@ fn a_write_with_immediate_waits_for_a_receive_at_its_end() {
 #[test]
 fn acks_grant_as_many_messages_as_receives_wait() {
     let mut n = lab();
-    let qp = n.rc();
+    let qp = n.rc256();
     for i in 0..6 {
         n.recv(qp, i, 0, 64);
     }
