@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::demo::DemoArgs;
 use crate::dissect::{Filter, TimeStyle};
 
 /// A RoCEv2 network card in user space.
@@ -32,6 +33,8 @@ pub enum Color {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// See RDMA happen: two NICs on loopback, every operation, each packet
+    Demo(DemoArgs),
     /// Show the RoCEv2 packets of a capture file, one a line
     Dissect(DissectArgs),
 }

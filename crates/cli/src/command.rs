@@ -8,6 +8,7 @@ use anstream::{AutoStream, ColorChoice};
 
 use crate::capture::{Capture, without_code};
 use crate::cli::{Cli, Color, Command, DissectArgs};
+use crate::demo::{self, DemoArgs};
 use crate::dissect::{self, Filter, Options, Palette, Stop, Summary};
 
 /// Something that was looked for was found: `--strict` and a broken packet.
@@ -19,6 +20,7 @@ const FAILED: u8 = 2;
 #[must_use]
 pub fn run(cli: &Cli) -> ExitCode {
     match &cli.command {
+        Command::Demo(args) => run_demo(cli, args),
         Command::Dissect(args) => run_dissect(cli, args),
     }
 }
@@ -35,6 +37,17 @@ fn coloured(color: Color, stream: &impl anstream::stream::RawStream) -> bool {
 
 fn palette(color: Color, stream: &impl anstream::stream::RawStream) -> Palette {
     if coloured(color, stream) { Palette::COLOURED } else { Palette::PLAIN }
+}
+
+fn run_demo(cli: &Cli, args: &DemoArgs) -> ExitCode {
+    let errors = palette(cli.color, &io::stderr());
+    let mut stdout = io::stdout().lock();
+    let colours = palette(cli.color, &stdout);
+    match demo::run(args, &colours, &mut stdout) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(FOUND),
+        Err(e) => fail(&errors, &e.to_string()),
+    }
 }
 
 fn run_dissect(cli: &Cli, args: &DissectArgs) -> ExitCode {

@@ -3,6 +3,8 @@
 
 pub mod capture;
 pub mod cli;
+pub mod common;
+pub mod demo;
 pub mod dissect;
 
 mod command;

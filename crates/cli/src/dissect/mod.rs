@@ -5,6 +5,7 @@ mod fields;
 mod filter;
 mod json;
 mod line;
+mod live;
 mod outcome;
 mod style;
 mod summary;
@@ -16,6 +17,7 @@ use std::io::{self, Read, Write};
 use clap::ValueEnum;
 
 pub use filter::{Filter, FilterError};
+pub use live::{Lines, fields_of_ip};
 pub use style::{Palette, paint};
 pub use summary::Summary;
 

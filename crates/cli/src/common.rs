@@ -1,0 +1,48 @@
+//! Flags that all commands which open a device have. Each has its `URXE_*` variable.
+
+use std::net::IpAddr;
+
+use clap::Args;
+use urxe::{Config, Error};
+
+/// Settings of a device.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Common {
+    /// Our address; else the next free one of 127.0.0.0/8 [env: URXE_ADDR]
+    #[arg(long, value_name = "IP", help_heading = "Device")]
+    pub addr: Option<IpAddr>,
+    /// Path MTU: 256, 512, 1024, 2048 or 4096; else what the link carries [env: URXE_MTU]
+    #[arg(long, value_name = "BYTES", help_heading = "Device")]
+    pub mtu: Option<u32>,
+    /// Manners: strict, rxe or connectx [env: URXE_PROFILE]
+    #[arg(long, value_name = "NAME", help_heading = "Device")]
+    pub profile: Option<String>,
+    /// How the ICRC of what arrives is checked: strict, solve or off [env: URXE_ICRC]
+    #[arg(long, value_name = "HOW", help_heading = "Device")]
+    pub icrc: Option<String>,
+    /// Where random choices start, so that a run can be done again [env: URXE_SEED]
+    #[arg(long, value_name = "N", help_heading = "Device")]
+    pub seed: Option<u64>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Common {
+    /// The device these flags, and the environment behind them, ask for.
+    ///
+    /// # Errors
+    /// Where a value cannot be read; the error says what is wanted.
+    pub fn config(&self) -> Result<Config, Error> {
+        let mut config = Config::from_env()?;
+        let mut set = |name: &str, value: Option<String>| -> Result<(), Error> {
+            value.map_or(Ok(()), |value| config.set(name, &value))
+        };
+        set("addr", self.addr.map(|a| a.to_string()))?;
+        set("mtu", self.mtu.map(|n| n.to_string()))?;
+        set("profile", self.profile.clone())?;
+        set("icrc", self.icrc.clone())?;
+        set("seed", self.seed.map(|n| n.to_string()))?;
+        Ok(config)
+    }
+}
