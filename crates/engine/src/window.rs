@@ -57,7 +57,11 @@ impl Window {
 
     /// Nothing came back for a whole timeout.
     pub(crate) fn on_timeout(&mut self, top: Psn) {
-        self.threshold = (self.size / 2).max(MIN);
+        // As RFC 5681 has it, the threshold falls once for all losses of one flight: else a few
+        // timeouts in a row would make it creep for long.
+        if self.recover.is_none() {
+            self.threshold = (self.size / 2).max(MIN);
+        }
         self.size = MIN;
         self.acked = 0;
         self.recover = Some(top);

@@ -86,7 +86,7 @@ fn an_atomic_checks_key_range_and_right() {
         let right =
             if name == "RC_ATOMIC_WRITE" { Access::REMOTE_WRITE } else { Access::REMOTE_ATOMIC };
         let mut n = lab();
-        refused(&mut n, name, target(name, BASE + 1, 0xdead_0000), "RemoteAccess");
+        refused(&mut n, name, target(name, BASE + 1, 0x00de_ad0000), "RemoteAccess");
         let end = target(name, BASE + 0x1_0000 - 4, n.mr.rkey);
         refused(&mut n, name, end, "RemoteAccess");
         let weak = n.region(all_rights().difference(right)).rkey;

@@ -118,7 +118,7 @@ fn a_request_of_no_bytes_checks_neither_key_nor_address() {
     let mut n = lab();
     let qp = n.rc256();
     n.recv(qp, 7, 0, 0);
-    let nowhere = reth(0x1234_5678_9abc, 0xdead_0000, 0);
+    let nowhere = reth(0x1234_5678_9abc, 0x00de_ad0000, 0);
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500, nowhere, &[]);
     n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 501, nowhere, &[]);
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE", 502, imm(nowhere), &[]);

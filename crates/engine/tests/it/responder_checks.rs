@@ -27,7 +27,7 @@ fn goes_on(line: &str) -> Outcome {
 type Ask = fn(&Node) -> Ext;
 type AskOf = fn(&Node, u32) -> Ext;
 
-const BAD_KEY: u32 = 0xdead_0000;
+const BAD_KEY: u32 = 0x00de_ad0000;
 
 #[test]
 fn psn_comes_before_opcode_sequence() {

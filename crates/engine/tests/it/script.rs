@@ -3,7 +3,7 @@
 use urxe_engine::{Counters, QpAttr, QpId, QpKind, SendFlags, SendOp, SendWr, WcStatus};
 use urxe_wire::{Aeth, AtomicAckEth, Bth, Credit, Ext, NakCode, Psn, RnrTimer, Syndrome};
 
-use crate::lab::{Node, op};
+use crate::lab::{Node, Pair, op};
 
 /// Where the peer's memory is, in requests.
 pub(crate) const REMOTE: u64 = 0x9000;
@@ -89,5 +89,24 @@ impl Node {
         let mut out = vec![0; len];
         self.buffer.read(offset, &mut out).unwrap();
         out
+    }
+}
+
+impl Pair {
+    /// Carries packets and lets time pass until `done`.
+    pub(crate) fn run_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+        for _ in 0..100 {
+            self.run();
+            if done(self) {
+                return;
+            }
+            let next = [&self.a, &self.b].map(|n| n.nic.next_deadline().map(|d| d.at));
+            let at = next.into_iter().flatten().min().expect("nothing waits, and it is not done");
+            for node in [&mut self.a, &mut self.b] {
+                node.now = node.now.max(at);
+                node.nic.expire(node.now, &mut node.sink);
+            }
+        }
+        panic!("not done after 100 deadlines:\n{}", self.log.join("\n"));
     }
 }
