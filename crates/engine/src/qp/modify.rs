@@ -103,8 +103,9 @@ impl Inner {
 
     fn ready_to_send<T>(&mut self, cx: &Cx<'_, T>) {
         let config = &cx.nic.config;
-        self.requester =
-            Requester::new(self.attr.sq_psn, config.max_window, self.conn.profile.credits);
+        // Nobody grants credits where nothing is acknowledged.
+        let credits = self.conn.profile.credits && self.conn.reliable();
+        self.requester = Requester::new(self.attr.sq_psn, config.max_window, credits);
         self.requester.start_at(self.sq.end());
         self.completer = Completer::new(self.attr.sq_psn);
         self.cc = match (&config.dcqcn, cx.qp.kind.is_connected()) {

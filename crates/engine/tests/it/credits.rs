@@ -1,6 +1,6 @@
 //! End-to-end credits (IBA 9.7.7.2): how many messages may wait for receive WQEs.
 
-use urxe_engine::{QpKind, SendOp};
+use urxe_engine::{QpKind, SendOp, SendWr, UdDest};
 
 use crate::lab::{Pair, lab};
 use crate::script::{OK, READ, REMOTE, RKEY, SEND, WRITE};
@@ -114,6 +114,22 @@ fn with_credit_for_two_a_write_between_does_not_hold_the_second_back() {
     n.nic.pump(n.now, &mut n.sink);
     // One granted, one to ask, and the WRITEs.
     assert_eq!(n.psns(), [101, 102, 103, 104]);
+}
+
+#[test]
+fn unreliable_messages_need_no_credit() {
+    let mut n = lab();
+    let uc = n.qp(QpKind::Uc, |_, _| {});
+    let ud = n.qp(QpKind::Ud, |_, _| {});
+    let ah = n.nic.create_ah(n.pd, &n.attr().ah).unwrap();
+    let dest = Some(UdDest { ah, qpn: crate::lab::PEER_QPN, qkey: crate::lab::Q_KEY });
+    for wr_id in 1..=3 {
+        n.post(uc, wr_id, SEND, 10);
+        let sges = [n.sge(0, 10)];
+        n.send(ud, &SendWr { dest, ..SendWr::new(wr_id, SEND, &sges) });
+    }
+    assert_eq!(n.psns(), [100, 100, 101, 101, 102, 102]);
+    assert_eq!(n.done().len(), 6);
 }
 
 #[test]

@@ -10,7 +10,7 @@ const FENCED: SendFlags = SendFlags::SIGNALED.union(SendFlags::FENCE);
 
 #[test]
 fn no_more_reads_and_atomics_are_outstanding_than_max_rd_atomic() {
-    // IBA 9.7.3.1? The initiator depth, IBA 10.2.4
+    // The initiator depth (IBA 10.2.4).
     let mut n = lab();
     let qp = n.rc(|attr| attr.max_rd_atomic = 2);
     for (wr_id, what) in (1..).zip([READ, ADD, READ, SEND]) {
@@ -74,7 +74,7 @@ fn a_read_on_a_qp_without_depth_fails_in_its_turn() {
 
 #[test]
 fn a_fence_waits_for_the_reads_and_atomics_before_it() {
-    // IBA 10.8.3.3? the fence indicator
+    // IBA C10-94
     let mut n = lab();
     let qp = n.rc(|_| {});
     n.post(qp, 1, READ, 2000);
@@ -155,7 +155,7 @@ fn bind(n: &Node, mw: MwId, key: u32, access: Access) -> SendOp {
 
 #[test]
 fn a_window_is_bound_in_its_turn_and_completes_in_order() {
-    // IBA 10.6.7.2? binds go behind the requests before them, whose ACKs it does not wait for.
+    // IBA 10.6.7: binds go behind the requests before them, whose ACKs it does not wait for.
     for kind in [QpKind::Rc, QpKind::Uc] {
         let mut n = lab();
         let qp = n.qp(kind, |_, _| {});
@@ -174,8 +174,7 @@ fn a_window_is_bound_in_its_turn_and_completes_in_order() {
         }
         let done = n.completions();
         let told: Vec<_> = done.iter().map(|c| (c.wr_id, c.opcode)).collect();
-        let wanted =
-            [(1, WcOpcode::RdmaWrite), (2, WcOpcode::BindMw), (3, WcOpcode::RdmaWrite)];
+        let wanted = [(1, WcOpcode::RdmaWrite), (2, WcOpcode::BindMw), (3, WcOpcode::RdmaWrite)];
         assert_eq!(told, wanted);
     }
 }

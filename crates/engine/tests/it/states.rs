@@ -138,6 +138,7 @@ fn a_sink_without_room_keeps_the_work() {
     let mut n = lab();
     let qp = n.rc(|_| {});
     let uc = n.qp(QpKind::Uc, |_, _| {});
+    n.nic.pump(n.now, &mut n.sink);
     n.sink.full = true;
     n.post(qp, 1, SEND, 2000);
     n.post(uc, 2, SEND, 10);
