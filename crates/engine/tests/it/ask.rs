@@ -56,6 +56,11 @@ impl Node {
         self.nic.query_qp(qp).unwrap().attr.qp_state
     }
 
+    pub(crate) fn to_error(&self, qp: QpId) {
+        let attr = QpAttr { qp_state: QpState::Err, ..self.attr() };
+        self.nic.modify_qp(qp, &attr, urxe_engine::AttrMask::STATE).unwrap();
+    }
+
     pub(crate) fn async_events(&mut self) -> Vec<AsyncEvent> {
         let only = |event| match event {
             Event::Async(event) => Some(event),
@@ -100,7 +105,7 @@ impl Node {
             hop_limit: 64,
             bytes: &bytes,
         };
-        self.nic.accept(self.now, &packet, &mut self.sink);
+        self.nic.accept(self.now, &packet, &mut self.sink).ok();
     }
 
     /// Sends what waits.
