@@ -6,6 +6,8 @@
 mod ask;
 mod atomics;
 mod completer;
+mod congestion;
+mod cq;
 mod credits;
 mod duplicates;
 mod lab;
@@ -30,4 +32,5 @@ mod states;
 mod uc;
 mod ud;
 mod window;
+mod windows;
 mod xrc;
