@@ -279,6 +279,28 @@ fn a_false_length_allocates_little() {
     assert!(capture.source.buffer().len() <= 64 << 10);
 }
 
+/// What must be remembered or held whole is bounded, whatever the file says.
+#[test]
+fn what_a_pcapng_file_may_ask_for_is_bounded() {
+    let section = pcapng(Endianness::Little, &[]);
+    let interface = pcapng(Endianness::Little, &[interface(1, 0, vec![])]).split_off(28);
+    let mut file = section.clone();
+    file.extend(interface.repeat((1 << 16) + 1));
+    let error = read_all(&file).1.unwrap();
+    assert!(error.contains("number of interfaces is 65537, wanted at most 65536"), "{error}");
+
+    let mut file = section.clone();
+    file.extend([6, 0, 0, 0, 0xfc, 0xff, 0xff, 0xff]);
+    let error = read_all(&file).1.unwrap();
+    assert!(error.contains("length is 4294967292, wanted at most 17825792"), "{error}");
+
+    // A block of no interest is passed over, however long it says it is.
+    let mut file = section;
+    file.extend([5, 0, 0, 0, 0xfc, 0xff, 0xff, 0xff, 1, 2, 3]);
+    let error = read_all(&file).1.unwrap();
+    assert!(error.contains("cut off in a block at byte 28: got 3 of 4294967280"), "{error}");
+}
+
 #[test]
 fn our_reader_agrees_with_pcap_file_on_the_golden_captures() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/captures");
