@@ -38,7 +38,7 @@ pub(crate) struct Grant {
     /// Where `start` stands in the area.
     pub(crate) origin: u64,
     pub(crate) source: Source,
-    /// Whether a peer or a work request may invalidate it.
+    /// Whether a peer or a work request may invalidate this region.
     pub(crate) invalidatable: bool,
     /// Windows bound to this region. Raised under its slot's shared lock, so that whoever holds the
     /// slot exclusively and reads 0 knows that none is being bound.

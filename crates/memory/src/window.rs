@@ -179,7 +179,6 @@ impl Memory {
                 len: bind.len,
                 origin,
                 source: Source::Of(region),
-                invalidatable: kind == MwType::Type2B,
                 ..unbound(new, bind.pd)
             };
             self.count_qp(binding.qpn, true);
