@@ -11,9 +11,6 @@ use crate::sq::{Local, Sq, Stage};
 use crate::types::WcStatus;
 use crate::wr::SendOp;
 
-#[cfg(test)]
-mod tests;
-
 /// The half of a QP that reads responses.
 #[derive(Debug)]
 pub(crate) struct Completer {
@@ -84,7 +81,7 @@ impl Completer {
             _ => None,
         });
         if psn.since(self.una) >= top.since(self.una) {
-            // IBA C9-142 speaks of both: an ACK of the past and one of what was never sent.
+            // IBA 9.7.6.1: an ACK of the past and one of what was never sent.
             let known = psn.is_before(self.una);
             let why = if known { Drop::DuplicateResponse } else { Drop::GhostAck };
             // The latest ACK again may still bring credit.

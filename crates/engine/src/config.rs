@@ -30,8 +30,9 @@ pub struct Profile {
     pub mig_req: bool,
     /// IPv6 flow labels are sent as set; otherwise 0.
     pub flow_label: bool,
-    /// The UDP source port comes from the own QPN alone, so that the directions differ.
-    pub source_port_of_own_qpn: bool,
+    /// The UDP source port of datagrams comes from the own QPN alone, so that the directions
+    /// differ; else it comes from the address handle, as that of connections from both QPNs.
+    pub datagram_port_of_own_qpn: bool,
     /// An ACK is asked for after so many packets of one message, and at its end.
     pub ack_every: u32,
     /// The wait that RNR timer code 25 stands for.
@@ -53,7 +54,7 @@ impl Profile {
         cnp_with_nak: false,
         mig_req: true,
         flow_label: true,
-        source_port_of_own_qpn: false,
+        datagram_port_of_own_qpn: false,
         ack_every: 32,
         rnr_25: Duration::from_micros(61_440),
         tick: Duration::ZERO,
@@ -70,7 +71,7 @@ impl Profile {
         congestion: false,
         mig_req: false,
         flow_label: false,
-        source_port_of_own_qpn: true,
+        datagram_port_of_own_qpn: true,
         ack_every: 64,
         rnr_25: Duration::from_micros(61_410),
         tick: Duration::from_millis(4),

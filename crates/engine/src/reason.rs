@@ -79,9 +79,9 @@ names! {
         /// An unreliable request was not allowed here.
         NotAllowed "drop_not_allowed" "IBA 9.8.2.2";
         /// A response with a PSN that waits for none.
-        GhostAck "drop_ghost_ack" "IBA C9-142";
+        GhostAck "drop_ghost_ack" "IBA 9.7.6.1";
         /// A response the QP has had already.
-        DuplicateResponse "drop_duplicate_response" "IBA C9-142";
+        DuplicateResponse "drop_duplicate_response" "IBA 9.7.6.1";
         /// A response behind a missing one that is asked for again already.
         AwaitingRetry "drop_awaiting_retry" "IBA 9.7.5.1.1";
         /// An ACK syndrome that has no meaning.
@@ -248,11 +248,11 @@ impl Rule {
     #[must_use]
     pub const fn id(&self) -> &'static str {
         match self {
-            Self::RetryExhausted => "IBA C9-140",
-            Self::RnrExhausted => "IBA C9-144",
-            Self::NakInvalidRequest | Self::NakRemoteAccess | Self::NakRemoteOperational => {
-                "IBA 9.7.5.2.8"
-            }
+            Self::RetryExhausted => "IBA 9.7.6.1.3",
+            Self::RnrExhausted
+            | Self::NakInvalidRequest
+            | Self::NakRemoteAccess
+            | Self::NakRemoteOperational => "IBA 9.7.5.2.8",
             Self::LocalKey(_) => "IBA 10.6.3",
             Self::RemoteKey(_) => "IBA 9.7.4.1.5",
             Self::ResponseOpcode(_) => "IBA 9.9.2.1",

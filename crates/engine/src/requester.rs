@@ -166,7 +166,7 @@ impl Requester {
             Stage::Started | Stage::Done => {}
             Stage::Posted => {
                 if wqe.flags.contains(SendFlags::FENCE) && self.reads != 0 {
-                    // IBA C10-94: a fence waits for the READs and atomics before it.
+                    // ibv_post_send(3), IBV_SEND_FENCE: a fence waits for the READs and atomics before it.
                     return Some(Blocked::Fence);
                 }
                 let ssn = self.ssn.next();

@@ -20,17 +20,14 @@ pub(crate) fn flow_path(
     peer: urxe_wire::Qpn,
 ) -> Option<Path> {
     let src = *config.addresses.get(usize::from(ah.sgid_index))?;
-    let (src_port, flow_label) = if config.profile.source_port_of_own_qpn {
-        (own_port(own), 0)
-    } else {
-        let label = if ah.flow_label == 0 { flow_label(own, peer) } else { ah.flow_label };
-        (source_port(label), if config.profile.flow_label { ah.flow_label } else { 0 })
-    };
+    let label = if ah.flow_label == 0 { flow_label(own, peer) } else { ah.flow_label };
+    let src_port = source_port(label);
+    let flow_label = if config.profile.flow_label { ah.flow_label } else { 0 };
     let (traffic_class, hop_limit) = (ah.traffic_class, ah.hop_limit);
     Some(Path { src, dst: ah.dst, src_port, traffic_class, hop_limit, flow_label })
 }
 
-/// The source port that rxe's kernel takes: a multiplicative hash of the own QPN, 14 bits (Linux
+/// The source port that rxe's datagrams have: a multiplicative hash of the own QPN, 14 bits (Linux
 /// drivers/infiniband/sw/rxe/rxe_qp.c).
 pub(super) fn own_port(own: urxe_wire::Qpn) -> u16 {
     let hash = own.value().wrapping_mul(0x61c8_8647) >> 18;

@@ -44,9 +44,10 @@ impl Inner {
     fn step<T: Transmit>(&mut self, cx: &mut Cx<'_, T>) -> Step {
         let replies = self.responder.has_replies();
         let data = self.responder.sends_data();
-        if !replies || data && core::mem::take(&mut self.request_turn) {
+        if !replies || data && self.request_turn {
             let step = self.send_request(cx);
             if !replies || matches!(step, Step::Went) {
+                self.request_turn = false;
                 return step;
             }
         }
@@ -175,7 +176,7 @@ impl Inner {
             return Ok(());
         };
         let path = match (&wqe.dest, self.path) {
-            (Some((ah, ..)), _) if self.conn.profile.source_port_of_own_qpn => {
+            (Some((ah, ..)), _) if self.conn.profile.datagram_port_of_own_qpn => {
                 Path { src_port: own_port(self.conn.qpn), ..ah.path }
             }
             (Some((ah, ..)), _) => ah.path,

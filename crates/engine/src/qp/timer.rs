@@ -43,7 +43,7 @@ impl Inner {
         self.pace = None;
     }
 
-    /// Takes one retry; false if none is left (IBA C9-140).
+    /// Takes one retry; false if none is left (IBA 9.7.6.1.3).
     pub(super) const fn take_retry(&mut self) -> bool {
         if self.conn.profile.infinite_retry_at_7 && self.attr.retry_cnt == 7 {
             return true;
@@ -53,7 +53,7 @@ impl Inner {
         left
     }
 
-    /// Takes one RNR retry; 7 never runs out (IBA C9-144).
+    /// Takes one RNR retry; 7 never runs out (IBA 9.7.5.2.8).
     pub(super) const fn take_rnr_retry(&mut self) -> bool {
         if self.attr.rnr_retry == 7 {
             return true;

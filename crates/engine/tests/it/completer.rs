@@ -1,7 +1,7 @@
 //! Acknowledgements: what they complete, and which mean nothing.
 
-use urxe_engine::{Count, Drop, QpId, SendFlags, WcOpcode, WcStatus};
-use urxe_wire::{Credit, Syndrome};
+use urxe_engine::{Count, Drop, SendFlags, WcOpcode};
+use urxe_wire::Syndrome;
 
 use crate::lab::{Node, lab};
 use crate::script::{ADD, OK, READ, SEND, WRITE};
@@ -222,47 +222,4 @@ fn a_hole_found_again_after_progress_is_asked_for_again() {
     assert_eq!(n.psns(), [101]);
     n.arrive_read(qp, "LAST", 103, &[0; 1024]);
     assert_eq!(n.psns(), [101]);
-}
-
-#[test]
-fn atomics_have_their_own_response_and_flush_and_atomic_write_a_read_response_of_no_bytes() {
-    // Linux drivers/infiniband/sw/rxe/rxe_resp.c
-    let (remote, rkey) = (0x9000, 1);
-    let (scope, level) = (urxe_wire::FlushScope::Range, urxe_wire::FlushLevel::GLOBAL);
-    let flush = urxe_engine::SendOp::Flush { remote, length: 8, rkey, scope, level };
-    let write = urxe_engine::SendOp::AtomicWrite { remote, rkey };
-    let answer = |op, length, by: &dyn Fn(&mut Node, QpId)| {
-        let mut n = lab();
-        let qp = n.rc(|_| {});
-        n.post(qp, 1, op, length);
-        by(&mut n, qp);
-        n.done()
-    };
-    for (what, length) in [(flush, 0), (write, 8)] {
-        assert_eq!(answer(what, length, &|n, qp| n.arrive_read(qp, "ONLY", 100, &[])), [(1, OK)]);
-        // A mere ACK does not answer it.
-        assert_eq!(answer(what, length, &|n, qp| n.arrive_ack(qp, 100, 1)), []);
-        let bad = [(1, WcStatus::BadRespErr)];
-        assert_eq!(answer(what, length, &|n, qp| n.arrive_read(qp, "ONLY", 100, &[1; 4])), bad);
-        assert_eq!(answer(what, length, &|n, qp| n.arrive_read(qp, "FIRST", 100, &[])), bad);
-        assert_eq!(answer(what, length, &|n, qp| n.arrive_atomic(qp, 100, 1)), bad);
-    }
-    assert_eq!(answer(ADD, 8, &|n, qp| n.arrive_ack(qp, 100, 1)), []);
-}
-
-#[test]
-fn the_last_ack_again_may_bring_credits() {
-    // IBA 9.7.7.2: an unsolicited ACK.
-    let mut n = lab();
-    let qp = n.qp(urxe_engine::QpKind::Rc, |_, _| {});
-    n.post(qp, 1, SEND, 1);
-    n.arrive_credits(qp, 100, 1, 0);
-    n.post(qp, 2, SEND, 1);
-    n.post(qp, 3, SEND, 1);
-    assert_eq!(n.psns(), [100, 101]);
-    // An older one does not.
-    n.arrive_aeth(qp, 99, Syndrome::Ack(Credit::UNLIMITED), 1);
-    assert_eq!(n.psns(), []);
-    n.arrive_credits(qp, 100, 1, 2);
-    assert_eq!(n.psns(), [102]);
 }

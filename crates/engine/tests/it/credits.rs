@@ -30,7 +30,7 @@ fn as_many_go_as_are_granted_and_one_to_ask() {
     assert_eq!(n.psns(), [101, 102, 103, 104]);
     // The ACK of the first of them: the same three WQEs less one.
     n.arrive_credits(qp, 101, 2, 2);
-    assert_eq!(n.psns(), []);
+    n.is_quiet();
     n.arrive_credits(qp, 102, 3, 2);
     assert_eq!(n.psns(), [105]);
 }
@@ -165,4 +165,21 @@ fn a_peer_that_never_has_more_than_one_receive_wqe_gets_all_messages() {
     p.settle();
     let all: Vec<_> = (1..=20).map(|wr_id| (wr_id, OK)).collect();
     assert_eq!(p.a.done(), all);
+}
+
+#[test]
+fn the_last_ack_again_may_bring_credits() {
+    // IBA 9.7.7.2: an unsolicited ACK.
+    let mut n = lab();
+    let qp = n.qp(QpKind::Rc, |_, _| {});
+    n.post(qp, 1, SEND, 1);
+    n.arrive_credits(qp, 100, 1, 0);
+    n.post(qp, 2, SEND, 1);
+    n.post(qp, 3, SEND, 1);
+    assert_eq!(n.psns(), [100, 101]);
+    // An older one does not.
+    n.arrive_ack(qp, 99, 1);
+    n.is_quiet();
+    n.arrive_credits(qp, 100, 1, 2);
+    assert_eq!(n.psns(), [102]);
 }

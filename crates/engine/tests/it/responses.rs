@@ -146,3 +146,29 @@ fn a_late_response_to_a_request_that_was_sent_again_is_taken() {
     assert_eq!(n.done(), [(1, OK), (2, OK), (3, OK)]);
     assert!(n.sent().is_empty() && !n.nic.timers_armed());
 }
+
+#[test]
+fn atomics_have_their_own_response_and_flush_and_atomic_write_a_read_response_of_no_bytes() {
+    // Linux drivers/infiniband/sw/rxe/rxe_resp.c
+    let (remote, rkey) = (0x9000, 1);
+    let (scope, level) = (urxe_wire::FlushScope::Range, urxe_wire::FlushLevel::GLOBAL);
+    let flush = urxe_engine::SendOp::Flush { remote, length: 8, rkey, scope, level };
+    let write = urxe_engine::SendOp::AtomicWrite { remote, rkey };
+    let answer = |op, length, by: &dyn Fn(&mut Node, QpId)| {
+        let mut n = lab();
+        let qp = n.rc(|_| {});
+        n.post(qp, 1, op, length);
+        by(&mut n, qp);
+        n.done()
+    };
+    for (what, length) in [(flush, 0), (write, 8)] {
+        assert_eq!(answer(what, length, &|n, qp| n.arrive_read(qp, "ONLY", 100, &[])), [(1, OK)]);
+        // A mere ACK does not answer it.
+        assert_eq!(answer(what, length, &|n, qp| n.arrive_ack(qp, 100, 1)), []);
+        let bad = [(1, WcStatus::BadRespErr)];
+        assert_eq!(answer(what, length, &|n, qp| n.arrive_read(qp, "ONLY", 100, &[1; 4])), bad);
+        assert_eq!(answer(what, length, &|n, qp| n.arrive_read(qp, "FIRST", 100, &[])), bad);
+        assert_eq!(answer(what, length, &|n, qp| n.arrive_atomic(qp, 100, 1)), bad);
+    }
+    assert_eq!(answer(ADD, 8, &|n, qp| n.arrive_ack(qp, 100, 1)), []);
+}

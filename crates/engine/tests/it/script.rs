@@ -1,9 +1,11 @@
 //! What tests of the requester post, and what its peer answers.
 
-use urxe_engine::{Counters, QpAttr, QpId, QpKind, SendFlags, SendOp, SendWr, WcStatus};
-use urxe_wire::{Aeth, AtomicAckEth, Bth, Credit, Ext, NakCode, Psn, RnrTimer, Syndrome};
+use urxe_engine::{Counters, QpAttr, QpId, QpKind, Received, SendFlags, SendOp, SendWr, WcStatus};
+use urxe_wire::{
+    Aeth, AtomicAckEth, Bth, Credit, Ext, NakCode, Opcode, Psn, Reth, RnrTimer, Syndrome,
+};
 
-use crate::lab::{Node, Pair, op};
+use crate::lab::{BASE, Node, Pair, bytes_of, op};
 
 /// Where the peer's memory is, in requests.
 pub(crate) const REMOTE: u64 = 0x9000;
@@ -51,6 +53,12 @@ impl Node {
         self.sink.sent.drain(..).map(|s| s.roce().bth.psn.value()).collect()
     }
 
+    /// Nothing was sent since the last call.
+    #[track_caller]
+    pub(crate) fn is_quiet(&mut self) {
+        assert_eq!(self.sent(), Vec::<String>::new());
+    }
+
     /// A READ response of the peer; `which` is FIRST, MIDDLE, LAST or ONLY.
     pub(crate) fn arrive_read(&mut self, qp: QpId, which: &str, psn: u32, payload: &[u8]) {
         let ack = Aeth::new(Syndrome::Ack(Credit::UNLIMITED), Psn::new(1));
@@ -79,6 +87,31 @@ impl Node {
     /// A PSN sequence NAK.
     pub(crate) fn arrive_seq_nak(&mut self, qp: QpId, psn: u32) {
         self.arrive_nak(qp, psn, NakCode::PsnSequence, 0);
+    }
+
+    /// The peer says that what we send meets congestion.
+    pub(crate) fn arrive_cnp(&mut self, qp: QpId) {
+        let mut bth = Bth::new(Opcode::CNP, qp, Psn::ZERO);
+        bth.becn = true;
+        let cnp = Some(urxe_wire::CnpPad::default());
+        self.arrive(bth, Ext { cnp, ..Ext::NONE }, &[]);
+    }
+
+    /// An RDMA WRITE of 4 bytes, under these ECN bits.
+    pub(crate) fn arrive_marked(&mut self, qp: QpId, psn: u32, ecn: u8) {
+        let reth = Some(Reth { va: BASE, rkey: self.mr.rkey, dma_len: 4 });
+        let mut bth = Bth::new(op("RC_RDMA_WRITE_ONLY"), qp, Psn::new(psn));
+        bth.ack_req = true;
+        let bytes = bytes_of(bth, Ext { reth, ..Ext::NONE }, &[1; 4]);
+        let packet = Received {
+            src: self.peer,
+            dst: self.nic.config().addresses[0],
+            src_port: 0xc000,
+            traffic_class: ecn,
+            hop_limit: 64,
+            bytes: &bytes,
+        };
+        self.nic.receive(self.now, &packet, &mut self.sink);
     }
 
     pub(crate) fn counters(&self) -> &Counters {

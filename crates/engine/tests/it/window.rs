@@ -89,11 +89,11 @@ fn the_packets_of_a_reads_response_count() {
     assert_eq!(n.psns(), [100]);
     n.arrive_read(qp, "FIRST", 100, &[0; 256]);
     for psn in 101..118 {
-        assert_eq!(n.psns(), []);
+        n.is_quiet();
         n.arrive_read(qp, "MIDDLE", psn, &[0; 256]);
     }
     // 18 answered, a window of 82: 200 is the 82nd behind 118.
-    assert_eq!(n.psns(), []);
+    n.is_quiet();
     n.arrive_read(qp, "MIDDLE", 118, &[0; 256]);
     assert_eq!(n.psns(), [200]);
 }
