@@ -174,17 +174,17 @@ fn it_reaches_line_rate_and_is_at_rest() {
 
 #[test]
 fn near_the_line_rate_is_the_line_rate() {
-    // A cut of 2 M and 2 bit/s is half undone: 1 M and 1 bit/s are missing, then less.
+    // A cut of 2 Mbit/s is half undone: 1 Mbit/s is missing, then less.
     let params = checked(|p| {
         p.initial_alpha_value = 1;
         p.rpg_gd = 10;
     });
-    let line = 1_024 * 2_000_002;
+    let line = 1_024 * 2_000_000;
     let mut rp = ReactionPoint::new(&params, Rate::from_bps(line));
     rp.on_cnp(us(0));
-    assert_eq!(rp.rate().as_bps(), line - 2_000_002);
+    assert_eq!(rp.rate().as_bps(), line - 2_000_000);
     rp.on_timer(us(55));
-    assert_eq!(rp.rate().as_bps(), line - 1_000_001);
+    assert_eq!(rp.rate().as_bps(), line - 1_000_000);
     rp.on_timer(us(110));
     assert_eq!((rp.rate().as_bps(), rp.deadline()), (line, None));
 }
