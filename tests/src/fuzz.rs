@@ -1,9 +1,11 @@
 //! What the fuzz targets run: each function takes any bytes and panics where a promise is broken.
 
+mod engine;
 mod mad;
 mod packet;
 mod pcap;
 
+pub use engine::engine;
 pub use mad::mad;
 pub use packet::packet;
 pub use pcap::pcap;
@@ -15,4 +17,5 @@ mod tests;
 pub type Target = fn(&[u8]);
 
 /// Each target by the name of its corpus, `fuzz/corpus/NAME/`.
-pub const TARGETS: &[(&str, Target)] = &[("mad", mad), ("packet", packet), ("pcap", pcap)];
+pub const TARGETS: &[(&str, Target)] =
+    &[("engine", engine), ("mad", mad), ("packet", packet), ("pcap", pcap)];

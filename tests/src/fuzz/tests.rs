@@ -77,3 +77,21 @@ fn pcap_holds_for_every_capture_and_each_changed_byte_of_its_head() {
     }
     assert_eq!(count, 12);
 }
+
+/// Bytes that look random and are the same in every run.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed;
+    let next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()[0]
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+#[test]
+fn the_engine_holds_under_programs_made_of_noise() {
+    for seed in 0..300 {
+        super::engine(&noise(seed, 3000));
+    }
+}
