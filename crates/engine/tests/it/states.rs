@@ -1,182 +1,208 @@
-//! Each state of a QP: what it takes of packets and work requests (IBA 10.3.1).
+//! SQD, and a sink without room.
 
-use urxe_engine::{
-    AsyncEvent, AttrMask, Drop, PostError, QpAttr, QpId, QpKind, QpState, RecvWr, SendOp, SendWr,
-};
-use urxe_memory::Sge;
-use urxe_wire::{Deth, Ext};
+use std::time::Duration;
 
-use crate::ask::reth;
-use crate::lab::{Node, Q_KEY, lab};
+use urxe_engine::{AsyncEvent, AttrMask, Event, QpAttr, QpId, QpKind, QpState, WcStatus};
 
-/// A `kind` QP in `state`.
-fn in_state(n: &mut Node, kind: QpKind, state: QpState) -> QpId {
-    use QpState::{Err, Init, Reset, Rtr, Rts, Sqd, Sqe};
-    use urxe_engine::attr::Needs;
-    let qp = n.nic.create_qp(&n.init(kind)).unwrap();
-    let attr = n.attr();
-    let way: &[QpState] = match state {
-        Reset => &[],
-        Init => &[Init],
-        Rtr => &[Init, Rtr],
-        Rts => &[Init, Rtr, Rts],
-        Sqd => &[Init, Rtr, Rts, Sqd],
-        Sqe => &[Init, Rtr, Rts],
-        Err => &[Init, Rtr, Rts, Err],
-    };
-    for &to in way {
-        let from = n.state(qp);
-        let needs = Needs::of(kind, from, to).unwrap().required;
-        n.nic.modify_qp(qp, &QpAttr { qp_state: to, ..attr }, needs | AttrMask::STATE).unwrap();
-    }
-    if state == Sqe {
-        // A send whose memory is wrong.
-        let sges = [Sge { addr: 0, length: 4, lkey: 0xdead_0000 }];
-        n.send(qp, &wr(n, kind, &sges));
-        n.done();
-    }
-    assert_eq!(n.state(qp), state);
-    qp
+use crate::lab::{Node, lab};
+use crate::script::{OK, READ, SEND, WRITE};
+
+fn go(n: &mut Node, qp: QpId, to: QpState, mask: AttrMask, edit: impl FnOnce(&mut QpAttr)) {
+    let mut attr = QpAttr { qp_state: to, ..QpAttr::default() };
+    edit(&mut attr);
+    n.nic.modify_qp(qp, &attr, mask | AttrMask::STATE).unwrap();
+    n.nic.pump(n.now, &mut n.sink);
 }
 
-fn wr<'a>(n: &Node, kind: QpKind, sges: &'a [Sge]) -> SendWr<'a> {
-    let dest = (kind == QpKind::Ud).then(|| {
-        let attr = urxe_engine::AhAttr { dst: n.peer, ..Default::default() };
-        let ah = n.nic.create_ah(n.pd, &attr).unwrap();
-        urxe_engine::UdDest { ah, qpn: crate::lab::PEER_QPN, qkey: Q_KEY }
+/// To SQD; `tell` asks for the event.
+fn drain(n: &mut Node, qp: QpId, tell: bool) {
+    let mask = AttrMask::EN_SQD_ASYNC_NOTIFY;
+    go(n, qp, QpState::Sqd, mask, |attr| attr.en_sqd_async_notify = tell);
+}
+
+fn resume(n: &mut Node, qp: QpId) {
+    go(n, qp, QpState::Rts, AttrMask::empty(), |_| {});
+}
+
+#[test]
+fn in_sqd_what_was_begun_goes_on_and_nothing_new_begins() {
+    // IBA 10.3.1
+    let mut n = lab();
+    let qp = n.rc(|attr| attr.path_mtu = urxe_wire::Mtu::B256);
+    // 80 packets, of which the window lets 64 go.
+    n.post(qp, 1, SEND, 80 * 256);
+    n.post(qp, 2, SEND, 10);
+    n.sent();
+    drain(&mut n, qp, true);
+    n.post(qp, 3, SEND, 10);
+    assert_eq!((n.sent(), n.events()), (vec![], vec![]));
+    assert!(n.nic.query_qp(qp).unwrap().attr.sq_draining);
+    n.arrive_ack(qp, 163, 0);
+    assert_eq!(n.psns(), (164..180).collect::<Vec<_>>());
+    // Retries go on, too.
+    n.next_deadline().unwrap();
+    assert_eq!(n.psns(), [164, 165, 166, 167]);
+    assert_eq!(n.events(), []);
+    n.arrive_ack(qp, 179, 1);
+    assert_eq!(n.done(), [(1, OK)]);
+    assert_eq!(n.sent(), Vec::<String>::new());
+    assert!(!n.nic.timers_armed());
+    // IBA 11.6.3
+    assert_eq!(n.events(), [Event::Async(AsyncEvent::SqDrained(qp))]);
+    assert!(!n.nic.query_qp(qp).unwrap().attr.sq_draining);
+    resume(&mut n, qp);
+    assert_eq!(n.psns(), [180, 181]);
+    n.arrive_ack(qp, 181, 3);
+    assert_eq!((n.done(), n.events()), (vec![(2, OK), (3, OK)], vec![]));
+}
+
+#[test]
+fn a_queue_that_is_empty_is_drained_at_once() {
+    let mut n = lab();
+    let qp = n.rc(|_| {});
+    drain(&mut n, qp, true);
+    assert_eq!(n.events(), [Event::Async(AsyncEvent::SqDrained(qp))]);
+    // It is told once.
+    n.post(qp, 1, SEND, 10);
+    assert_eq!(n.events(), []);
+}
+
+#[test]
+fn the_event_comes_only_if_this_transition_asked_for_it() {
+    let mut n = lab();
+    let qp = n.rc(|_| {});
+    drain(&mut n, qp, false);
+    resume(&mut n, qp);
+    // The attribute without its mask bit means nothing.
+    go(&mut n, qp, QpState::Sqd, AttrMask::empty(), |attr| attr.en_sqd_async_notify = true);
+    assert_eq!(n.events(), []);
+    resume(&mut n, qp);
+    drain(&mut n, qp, true);
+    assert_eq!(n.events(), [Event::Async(AsyncEvent::SqDrained(qp))]);
+    resume(&mut n, qp);
+    go(&mut n, qp, QpState::Sqd, AttrMask::empty(), |_| {});
+    assert_eq!(n.events(), []);
+}
+
+#[test]
+fn an_outstanding_read_must_be_answered_before_the_queue_is_drained() {
+    let mut n = lab();
+    let qp = n.rc(|_| {});
+    n.post(qp, 1, READ, 2000);
+    drain(&mut n, qp, true);
+    n.sent();
+    n.arrive_read(qp, "FIRST", 100, &[0; 1024]);
+    n.next_deadline().unwrap();
+    assert_eq!(n.psns(), [101]);
+    assert_eq!(n.events(), []);
+    n.arrive_read(qp, "ONLY", 101, &[0; 976]);
+    assert_eq!(n.done(), [(1, OK)]);
+    assert_eq!(n.events(), [Event::Async(AsyncEvent::SqDrained(qp))]);
+}
+
+#[test]
+fn retries_set_in_sqd_count_from_then_on() {
+    let mut n = lab();
+    let qp = n.rc(|_| {});
+    n.post(qp, 1, SEND, 10);
+    drain(&mut n, qp, false);
+    let mask = AttrMask::RETRY_CNT | AttrMask::RNR_RETRY | AttrMask::TIMEOUT;
+    go(&mut n, qp, QpState::Sqd, mask, |attr| {
+        (attr.retry_cnt, attr.rnr_retry) = (1, 0);
+        attr.timeout = urxe_wire::AckTimeout::new(1).unwrap();
     });
-    SendWr { dest, ..SendWr::new(1, SendOp::Send { imm: None }, sges) }
-}
-
-/// What comes of a packet, of a receive and of a send that are tried in a state: `taken`,
-/// `flushed` (completed in error at once), `refused`, `dropped`, `waits`.
-fn fate(kind: QpKind, state: QpState) -> [&'static str; 3] {
-    let mut n = lab();
-    let qp = in_state(&mut n, kind, state);
-    let msn = n.nic.query_qp(qp).unwrap().msn;
-    let (name, ext) = match kind {
-        QpKind::Rc => ("RC_RDMA_WRITE_ONLY", reth(0, 0, 0)),
-        QpKind::Uc => ("UC_RDMA_WRITE_ONLY", reth(0, 0, 0)),
-        _ => {
-            let deth = Deth { qkey: Q_KEY, ..Deth::default() };
-            ("UD_SEND_ONLY", Ext { deth: Some(deth), ..Ext::NONE })
-        }
-    };
-    n.arrive_request(qp, name, 500, ext, &[]);
-    let counted = n.dropped(Drop::NoReceive) + u64::from(n.nic.query_qp(qp).unwrap().msn - msn);
-    let packet = match (counted, n.dropped(Drop::WrongState)) {
-        (1, 0) => "taken",
-        (0, 1) => "dropped",
-        other => panic!("{other:?}"),
-    };
-    n.sent();
-    let sges = [n.sge(0, 64)];
-    let receive = match n.nic.post_recv(n.now, qp, &RecvWr { wr_id: 2, sges: &sges }) {
-        Err(PostError::State { wanted: "INIT or later", .. }) => "refused",
-        Err(other) => panic!("{other}"),
-        Ok(()) if n.done().is_empty() => "waits",
-        Ok(()) => "flushed",
-    };
-    let wr = wr(&n, kind, &sges);
-    let send = match n.nic.post_send(n.now, qp, &wr, &mut n.sink) {
-        Err(PostError::State { wanted: "RTS", .. }) => "refused",
-        Err(other) => panic!("{other}"),
-        Ok(()) if n.sink.sent.len() == 1 => "taken",
-        Ok(()) if n.done().is_empty() => "waits",
-        Ok(()) => "flushed",
-    };
-    [packet, receive, send]
+    n.next_deadline().unwrap();
+    assert_eq!(n.next_deadline(), Some(Duration::from_nanos(8192)));
+    assert_eq!(n.done(), [(1, WcStatus::RetryExcErr)]);
 }
 
 #[test]
-fn every_state_with_every_packet_and_post() {
-    use QpState::{Err, Init, Reset, Rtr, Rts, Sqd, Sqe};
-    for kind in [QpKind::Rc, QpKind::Uc, QpKind::Ud] {
-        assert_eq!(fate(kind, Reset), ["dropped", "refused", "refused"], "{kind}");
-        assert_eq!(fate(kind, Init), ["dropped", "waits", "refused"], "{kind}");
-        assert_eq!(fate(kind, Rtr), ["taken", "waits", "refused"], "{kind}");
-        assert_eq!(fate(kind, Rts), ["taken", "waits", "taken"], "{kind}");
-        assert_eq!(fate(kind, Sqd), ["taken", "waits", "waits"], "{kind}");
-        assert_eq!(fate(kind, Err), ["dropped", "flushed", "flushed"], "{kind}");
-        if kind != QpKind::Rc {
-            assert_eq!(fate(kind, Sqe), ["taken", "waits", "flushed"], "{kind}");
+fn a_local_operation_amid_begun_requests_does_not_stop_them_in_sqd() {
+    let mut n = lab();
+    let qp = n.rc(|_| {});
+    let (mw, _) = n.nic.memory().alloc_mw(n.pd, urxe_memory::MwType::Type1).unwrap();
+    let (lkey, access) = (n.mr.lkey, urxe_memory::Access::REMOTE_READ);
+    let addr = crate::lab::BASE;
+    let bind = urxe_engine::SendOp::BindMw { mw, rkey: None, lkey, addr, length: 8, access };
+    n.post(qp, 1, WRITE, 10);
+    n.send(qp, &urxe_engine::SendWr::new(2, bind, &[]));
+    n.post(qp, 3, WRITE, 10);
+    n.sent();
+    drain(&mut n, qp, false);
+    n.next_deadline().unwrap();
+    assert_eq!(n.psns(), [100, 101]);
+}
+
+#[test]
+fn a_sink_without_room_keeps_the_work() {
+    let mut n = lab();
+    let qp = n.rc(|_| {});
+    let uc = n.qp(QpKind::Uc, |_, _| {});
+    n.nic.pump(n.now, &mut n.sink);
+    n.sink.full = true;
+    n.post(qp, 1, SEND, 2000);
+    n.post(uc, 2, SEND, 10);
+    n.recv(qp, 5, 0, 10);
+    n.arrive_request(qp, "RC_SEND_ONLY", 500, urxe_wire::Ext::NONE, &[1; 4]);
+    assert!(n.nic.has_work());
+    assert_eq!(n.nic.next_deadline(), None);
+    n.sink.full = false;
+    n.nic.pump(n.now, &mut n.sink);
+    let wanted = [
+        "RC_ACKNOWLEDGE psn=500 ack credits=0 msn=1",
+        "RC_SEND_FIRST psn=100 len=1024",
+        "RC_SEND_LAST psn=101 ackreq len=976",
+        "UC_SEND_ONLY psn=100 len=10",
+    ];
+    assert_eq!(n.sent(), wanted);
+    assert!(!n.nic.has_work());
+    assert!(n.nic.next_deadline().is_some());
+}
+
+#[test]
+fn a_sink_that_fills_up_mid_message_gets_the_rest_later() {
+    struct Narrow(usize, Vec<u8>);
+    impl urxe_engine::Transmit for Narrow {
+        fn room(&self) -> usize {
+            self.0
+        }
+        fn packet(
+            &mut self,
+            _: &urxe_engine::Path,
+            header: &[u8],
+            _: urxe_engine::Payload<'_>,
+            _: usize,
+        ) {
+            self.0 -= 1;
+            self.1.push(header[11]);
         }
     }
-}
-
-/// RESET forgets all: work requests vanish, PSNs and saved answers begin anew.
-#[test]
-fn reset_forgets_everything() {
     let mut n = lab();
-    let qp = n.rc256();
-    n.recv(qp, 1, 0, 512);
-    let add = crate::ask::atomic(crate::lab::BASE, n.mr.rkey, 1, 0);
-    n.arrive_quiet(qp, "RC_FETCH_ADD", 500, add, &[]);
-    n.arrive_quiet(qp, "RC_SEND_FIRST", 501, Ext::NONE, &[1; 256]);
-    n.sink.full = true;
-    n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 400, reth(0, 0, 0), &[]);
-    n.sink.full = false;
-    n.sent();
-    let attr = QpAttr { qp_state: QpState::Reset, ..n.attr() };
-    n.nic.modify_qp(qp, &attr, AttrMask::STATE).unwrap();
-    n.pump();
-    assert_eq!((n.done(), n.sent().len()), (vec![], 0));
-    let attr = QpAttr { rq_psn: urxe_wire::Psn::new(501), ..n.attr() };
-    n.nic.connect_qp(qp, &attr).unwrap();
-    assert_eq!(n.nic.query_qp(qp).unwrap().msn, 0);
-    // No saved answer, no message in progress, no receive.
-    n.arrive_request(qp, "RC_FETCH_ADD", 500, add, &[]);
-    assert_eq!(n.dropped(Drop::StaleDuplicate), 1);
-    n.arrive_request(qp, "RC_SEND_ONLY", 501, Ext::NONE, b"x");
-    assert_eq!(n.sent(), ["RC_ACKNOWLEDGE psn=501 rnr-nak 640µs msn=0"]);
-}
-
-/// ERR asked for by the program: nothing is answered any more, all is flushed.
-#[test]
-fn error_by_the_program_is_silent() {
-    let mut n = lab();
-    let qp = n.rc256();
-    n.recv(qp, 1, 0, 64);
-    n.sink.full = true;
-    n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, reth(crate::lab::BASE, n.mr.rkey, 8), &[]);
-    n.to_error(qp);
-    n.sink.full = false;
-    n.pump();
-    assert_eq!(n.sent().len(), 0);
-    assert_eq!(n.done(), [(1, urxe_engine::WcStatus::WrFlushErr)]);
-    assert!(n.async_events().is_empty());
-}
-
-/// What the peer may ask at a time can be changed in SQD (IBA 10.3.1).
-#[test]
-fn answer_slots_change_in_sqd() {
-    let mut n = lab();
-    let qp = n.rc256_with(|_, attr| attr.max_dest_rd_atomic = 1);
-    let add = crate::ask::atomic(crate::lab::BASE, n.mr.rkey, 1, 0);
-    n.arrive_request(qp, "RC_FETCH_ADD", 500, add, &[]);
-    let change = |n: &Node, slots| {
-        let attr = QpAttr { qp_state: QpState::Sqd, max_dest_rd_atomic: slots, ..n.attr() };
-        n.nic.modify_qp(qp, &attr, AttrMask::STATE).unwrap();
-        n.nic.modify_qp(qp, &attr, AttrMask::MAX_DEST_RD_ATOMIC).unwrap();
-        let attr = QpAttr { qp_state: QpState::Rts, ..attr };
-        n.nic.modify_qp(qp, &attr, AttrMask::STATE).unwrap();
-    };
-    change(&n, 3);
-    n.sent();
-    // The answer kept before is kept, and there is room for two more.
-    for psn in 501..503 {
-        n.accept(qp, "RC_FETCH_ADD", psn, add, &[]);
+    let qp = n.rc(|_| {});
+    let mut sink = Narrow(2, Vec::new());
+    let sges = [n.sge(0, 5000)];
+    let wr = urxe_engine::SendWr::new(1, SEND, &sges);
+    n.nic.post_send(n.now, qp, &wr, &mut sink).unwrap();
+    assert_eq!(sink.1, [100, 101]);
+    while n.nic.has_work() {
+        sink.0 = 2;
+        n.nic.pump(n.now, &mut sink);
     }
-    n.accept(qp, "RC_FETCH_ADD", 500, add, &[]);
-    n.pump();
-    assert_eq!((n.sent().len(), n.dropped(Drop::StaleDuplicate)), (3, 0));
-    change(&n, 1);
-    n.arrive_request(qp, "RC_FETCH_ADD", 501, add, &[]);
-    n.arrive_request(qp, "RC_FETCH_ADD", 502, add, &[]);
-    assert_eq!((n.sent().len(), n.dropped(Drop::StaleDuplicate)), (1, 1));
-    n.accept(qp, "RC_FETCH_ADD", 503, add, &[]);
-    n.accept(qp, "RC_FETCH_ADD", 504, add, &[]);
-    n.pump();
-    assert!(n.sent()[1].contains("nak InvalidRequest"));
-    assert_eq!(n.async_events(), [AsyncEvent::QpReqErr(qp)]);
+    assert_eq!(sink.1, [100, 101, 102, 103, 104]);
+}
+
+#[test]
+fn reads_of_the_peer_and_our_requests_take_turns() {
+    let mut n = lab();
+    let qp = n.rc(|attr| attr.path_mtu = urxe_wire::Mtu::B256);
+    n.sink.full = true;
+    let (va, rkey, dma_len) = (crate::lab::BASE, n.mr.rkey, 1024);
+    let reth = Some(urxe_wire::Reth { va, rkey, dma_len });
+    let ext = urxe_wire::Ext { reth, ..urxe_wire::Ext::NONE };
+    n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, ext, &[]);
+    n.post(qp, 1, WRITE, 1024);
+    n.sink.full = false;
+    n.nic.pump(n.now, &mut n.sink);
+    let psns = [500, 100, 501, 101, 502, 102, 503, 103];
+    assert_eq!(n.psns(), psns);
 }
