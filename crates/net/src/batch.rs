@@ -4,9 +4,14 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::ops::Range;
 
-use urxe_wire::{ICRC_LEN, IcrcPrefix, Verdict};
+use urxe_wire::{ICRC_LEN, IcrcPrefix};
 
-use crate::{IcrcMode, PortStats};
+use crate::frame;
+
+mod rx;
+
+pub(crate) use rx::{Arrival, Segment};
+pub use rx::{Record, RxBatch, RxPacket};
 
 /// Where a packet goes or came from, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +41,8 @@ pub struct TxBatch {
     pub(crate) packets: VecDeque<TxPacket>,
     max_packets: usize,
     max_bytes: usize,
+    /// What a tap wants to know: all that left, as it left. `None` while nobody listens.
+    pub(crate) record: Option<Vec<Sent>>,
 }
 
 /// A packet in a [`TxBatch`]: BTH to ICRC, the ICRC not yet computed.
@@ -43,6 +50,18 @@ pub struct TxBatch {
 pub(crate) struct TxPacket {
     pub(crate) flow: Flow,
     pub(crate) range: Range<usize>,
+    /// The bit, counted from the BTH's first, that is turned over once the ICRC stands.
+    pub(crate) flip: Option<usize>,
+    /// What a tap writes beside the packet.
+    pub(crate) comment: Option<Box<str>>,
+}
+
+/// A packet that left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// All of it that the port made, or what the host put to it as far as that is known.
+    pub(crate) frame: Vec<u8>,
+    pub(crate) comment: Option<Box<str>>,
 }
 
 impl TxBatch {
@@ -55,6 +74,7 @@ impl TxBatch {
             packets: VecDeque::with_capacity(max_packets),
             max_packets,
             max_bytes,
+            record: None,
         }
     }
 
@@ -90,12 +110,21 @@ impl TxBatch {
         self.bytes.extend_from_slice(header);
         payload(&mut self.bytes);
         self.bytes.resize(self.bytes.len() + pad + ICRC_LEN, 0);
-        self.packets.push_back(TxPacket { flow, range: start..self.bytes.len() });
+        let range = start..self.bytes.len();
+        self.packets.push_back(TxPacket { flow, range, flip: None, comment: None });
+    }
+
+    /// Gives the packet that was pushed last a comment for the tap: why it is sent, say, where that
+    /// is no new request's doing.
+    pub fn comment_last(&mut self, text: &str) {
+        if let Some(packet) = self.packets.back_mut() {
+            packet.comment = Some(text.into());
+        }
     }
 
     /// Writes the ICRC of the packet at `index`, as sent from `src_port` with IP ID `id`.
     pub(crate) fn seal(&mut self, index: usize, src_port: u16, id: u16) {
-        let Some(TxPacket { flow, range }) = self.packets.get(index) else {
+        let Some(TxPacket { flow, range, flip, .. }) = self.packets.get(index) else {
             return;
         };
         let packet = &mut self.bytes[range.clone()];
@@ -106,6 +135,31 @@ impl TxBatch {
             && let Some((covered, icrc)) = packet.split_last_chunk_mut::<ICRC_LEN>()
         {
             *icrc = prefix.compute(covered);
+        }
+        // Sealed anew and turned over again, the packet is as wrong as before.
+        if let Some(bit) = *flip {
+            flip_bit(packet, bit);
+        }
+    }
+
+    /// Tells the tap, if there is one, of the sealed packet at `index`, which left with `headers`.
+    pub(crate) fn note_sent(&mut self, index: usize, headers: &[u8]) {
+        let (Some(record), Some(packet)) = (&mut self.record, self.packets.get_mut(index)) else {
+            return;
+        };
+        let frame = [headers, &self.bytes[packet.range.clone()]].concat();
+        record.push(Sent { frame, comment: packet.comment.take() });
+    }
+
+    /// As [`Self::note_sent`], of a packet to which the host puts the headers.
+    pub(crate) fn note_sent_by_host(&mut self, index: usize, src_port: u16, id: u16) {
+        if self.record.is_none() {
+            return;
+        }
+        if let Some(TxPacket { flow, range, .. }) = self.packets.get(index) {
+            let transport = &self.bytes[range.clone()];
+            let headers = frame::headers(None, flow, src_port, id, true, transport);
+            self.note_sent(index, headers.as_ref().map_or(&[], frame::Headers::bytes));
         }
     }
 
@@ -156,82 +210,10 @@ impl TxBatch {
     }
 }
 
-/// What one call brought: one datagram, or several of one size.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) flow: Flow,
-    pub(crate) start: usize,
-    pub(crate) len: usize,
-    /// Bytes of each datagram but the last.
-    pub(crate) stride: usize,
-}
-
-/// Packets that came.
-#[derive(Debug)]
-pub struct RxBatch {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) arrivals: Vec<Arrival>,
-    pub(crate) slot: usize,
-}
-
-/// A packet that came, its ICRC looked at.
-#[derive(Clone, Copy, Debug)]
-pub struct RxPacket<'a> {
-    /// Where from, and how.
-    pub flow: Flow,
-    /// BTH to ICRC.
-    pub bytes: &'a [u8],
-    /// What the ICRC says; `Ok` where it was not looked at.
-    pub verdict: Verdict,
-}
-
-/// Bytes of the largest datagram, or run of datagrams, that one call brings.
-pub(crate) const SLOT: usize = 65_536;
-/// A BTH and an ICRC.
-const SHORTEST: usize = 16;
-
-impl RxBatch {
-    /// A batch that one call fills with at most `slots` datagrams or runs of them.
-    #[must_use]
-    pub fn new(slots: usize) -> Self {
-        let bytes = vec![0; slots.max(1) * SLOT];
-        Self { bytes, arrivals: Vec::with_capacity(slots), slot: SLOT }
-    }
-
-    /// Gives each packet with its verdict, bad ones too, and counts.
-    pub fn for_each(&self, mode: IcrcMode, stats: &PortStats, mut f: impl FnMut(RxPacket<'_>)) {
-        for arrival in &self.arrivals {
-            let all = &self.bytes[arrival.start..arrival.start + arrival.len];
-            for (nth, bytes) in all.chunks(arrival.stride.max(1)).enumerate() {
-                if bytes.len() < SHORTEST {
-                    PortStats::add(&stats.rx_short, 1);
-                    continue;
-                }
-                let verdict = judge(&arrival.flow, nth, bytes, mode);
-                match verdict {
-                    Verdict::Ok => {}
-                    Verdict::OkSolvedId(_) => PortStats::add(&stats.rx_icrc_solved, 1),
-                    Verdict::Bad { .. } => PortStats::add(&stats.rx_icrc_bad, 1),
-                }
-                f(RxPacket { flow: arrival.flow, bytes, verdict });
-            }
-        }
-    }
-}
-
-/// The ICRC of the `nth` datagram of a run: segmentation numbers them so.
-fn judge(flow: &Flow, nth: usize, bytes: &[u8], mode: IcrcMode) -> Verdict {
-    let (id, len) = (u16::try_from(nth).unwrap_or(0), u16::try_from(bytes.len()).unwrap_or(0));
-    let bad = Verdict::Bad { got: [0; ICRC_LEN], computed: [0; ICRC_LEN] };
-    if mode == IcrcMode::Off {
-        return Verdict::Ok;
-    }
-    let Some(prefix) = IcrcPrefix::socket(flow.src, flow.dst, flow.src_port, id, len) else {
-        return bad;
-    };
-    match mode {
-        IcrcMode::Strict => prefix.verify(bytes),
-        _ => prefix.verify_hidden_id(bytes),
+/// Turns a bit over; one beyond the end is none.
+pub(crate) fn flip_bit(bytes: &mut [u8], bit: usize) {
+    if let Some(byte) = bytes.get_mut(bit / 8) {
+        *byte ^= 1 << (bit % 8);
     }
 }
 

@@ -50,6 +50,31 @@ pub enum PortError {
         /// The greatest path MTU that fits, bytes.
         most: u32,
     },
+    /// There is no interface of this name.
+    #[error("there is no interface {0}; `ip link` lists them")]
+    NoInterface(String),
+    /// The interface is there, the address on another.
+    #[error(
+        "{address} is no address of {interface}, which has {has}; give one that it has, or leave \
+         the interface out"
+    )]
+    NotOfInterface {
+        /// The address given.
+        address: IpAddr,
+        /// The interface given.
+        interface: String,
+        /// An address of it.
+        has: IpAddr,
+    },
+    /// The interface carries no Ethernet frames.
+    #[error("{0} carries no Ethernet frames, which a raw port sends; use a udp port on it")]
+    NotEthernet(String),
+    /// The program may not open packet sockets.
+    #[error(
+        "a raw port on {0} needs the right CAP_NET_RAW: run as root, or give the program the right \
+         (`setcap cap_net_raw+ep PROGRAM`), or use a udp port, which needs none"
+    )]
+    NoRights(String),
     /// A socket call failed.
     #[error("{call} of {address}: {source}")]
     Socket {

@@ -8,11 +8,16 @@
 
 mod batch;
 mod error;
+mod frame;
 mod port;
+pub mod impair;
+mod netlink;
+pub mod raw;
 mod stats;
+mod sys;
 pub mod udp;
 
-pub use batch::{Flow, RxBatch, RxPacket, TxBatch};
+pub use batch::{Flow, Record, RxBatch, RxPacket, TxBatch};
 pub use error::PortError;
 pub use port::{IcrcMode, Port, PortCaps};
 pub use stats::{PortStats, PortStatsSnapshot};

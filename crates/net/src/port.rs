@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::str::FromStr;
+use std::time::Duration;
 
 use urxe_wire::Mtu;
 
@@ -49,6 +50,12 @@ pub trait Port: Send + Sync + fmt::Debug {
     /// # Errors
     /// Where the group was not joined.
     fn leave(&self, group: IpAddr) -> Result<(), PortError>;
+
+    /// How long until the port has something to do though nothing arrives; `None`: no such thing is
+    /// waiting. [`Self::fd`] is readable then, and [`Self::recv`] does it.
+    fn next_deadline(&self) -> Option<Duration> {
+        None
+    }
 
     /// What it counts.
     fn stats(&self) -> &PortStats;

@@ -38,6 +38,8 @@ stats! {
     tx_too_long,
     /// Packets for which the host has no route, or which a rule of its forbids.
     tx_unreachable,
+    /// Packets to a neighbour that does not answer, or for which too many waited already.
+    tx_no_neighbour,
     /// Times the socket's send buffer was full.
     tx_no_room,
     /// Packets that came.
@@ -50,6 +52,14 @@ stats! {
     rx_icrc_bad,
     /// Packets too short for a BTH and an ICRC.
     rx_short,
+    /// Frames cut short, or whose lengths do not agree.
+    rx_malformed,
+    /// Packets whose IPv4 header checksum is wrong.
+    rx_ip_checksum,
+    /// Fragments: RoCEv2 has none.
+    rx_fragment,
+    /// Packets to a group that the port did not join.
+    rx_other_group,
 }
 
 impl PortStats {

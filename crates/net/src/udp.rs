@@ -14,16 +14,18 @@ use parking_lot::RwLock;
 use socket2::Socket;
 use urxe_wire::{Mtu, ROCE_UDP_PORT};
 
+use crate::sys::{self, Epoll};
 use crate::{Port, PortCaps, PortError, PortStats, RxBatch, TxBatch};
 
-mod interface;
+pub(crate) mod interface;
 mod message;
 mod socket;
 
 pub use interface::{Interface, interfaces};
 
 use message::{Rx, Tx};
-use socket::{Epoll, open, source_socket};
+pub(crate) use socket::bind;
+use socket::{open, source_socket};
 
 #[cfg(test)]
 mod tests;
@@ -82,14 +84,7 @@ impl UdpPort {
         let main = open(address, ROCE_UDP_PORT, config.buffer)?;
         let interface = interface::of(address)?;
         let (name, link_mtu) = (interface.name, interface.mtu);
-        let Some(most) = Mtu::largest_for_link(link_mtu) else {
-            return Err(PortError::MtuTooSmall { interface: name, mtu: link_mtu });
-        };
-        let mtu = config.mtu.unwrap_or(most);
-        if mtu > most {
-            let (wanted, most) = (mtu.bytes(), most.bytes());
-            return Err(PortError::MtuTooLarge { wanted, interface: name, mtu: link_mtu, most });
-        }
+        let mtu = path_mtu(&name, link_mtu, config.mtu)?;
         let mut sources = Vec::with_capacity(SOURCES);
         for _ in 0..SOURCES {
             sources.push(source_socket(address, config.buffer)?);
@@ -154,6 +149,9 @@ impl UdpPort {
         match sent {
             Ok(()) => {
                 PortStats::add(&self.stats.tx_packets, n as u64);
+                for i in 0..n {
+                    batch.note_sent_by_host(i, src_port, u16::try_from(i).unwrap_or(0));
+                }
                 batch.advance(n);
                 Ok(true)
             }
@@ -181,6 +179,21 @@ impl UdpPort {
         PortStats::add(counter, n as u64);
         batch.advance(n);
         Ok(true)
+    }
+}
+
+/// The path MTU asked for, or the largest, of an interface of this name and MTU.
+pub(crate) fn path_mtu(name: &str, mtu: u32, wanted: Option<Mtu>) -> Result<Mtu, PortError> {
+    let interface = || name.to_owned();
+    let Some(most) = Mtu::largest_for_link(mtu) else {
+        return Err(PortError::MtuTooSmall { interface: interface(), mtu });
+    };
+    match wanted {
+        Some(wanted) if wanted > most => {
+            let (wanted, most) = (wanted.bytes(), most.bytes());
+            Err(PortError::MtuTooLarge { wanted, interface: interface(), mtu, most })
+        }
+        other => Ok(other.unwrap_or(most)),
     }
 }
 
@@ -213,7 +226,7 @@ impl Port for UdpPort {
     }
 
     fn wait_writable(&self, timeout_ms: i32) -> io::Result<()> {
-        socket::wait_writable(self.main.as_fd(), timeout_ms)
+        sys::wait_writable(self.main.as_fd(), timeout_ms)
     }
 
     fn join(&self, group: IpAddr) -> Result<(), PortError> {

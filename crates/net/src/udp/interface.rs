@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::PortError;
+use crate::netlink::Netlink;
 
 /// An address of the host, and the interface it is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub fn interfaces() -> std::io::Result<Vec<Interface>> {
     if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
         return Err(std::io::Error::last_os_error());
     }
+    // Not /sys, which shows the namespace that it was mounted in.
+    let netlink = Netlink::open();
     let mut all = Vec::new();
     let mut next = list;
     while !next.is_null() {
@@ -45,7 +48,7 @@ pub fn interfaces() -> std::io::Result<Vec<Interface>> {
         let index = unsafe { libc::if_nametoindex(entry.ifa_name) };
         let name = name.to_string_lossy().into_owned();
         let up = entry.ifa_flags & u32::try_from(libc::IFF_UP).unwrap_or(1) != 0;
-        let mtu = mtu_of(&name).unwrap_or(1500);
+        let mtu = netlink.as_ref().ok().and_then(|n| n.link(index).ok()).map_or(1500, |l| l.mtu);
         all.push(Interface { name, index, mtu, address, up });
     }
     // SAFETY: the list came from getifaddrs and nothing of it is used any more.
@@ -74,14 +77,8 @@ fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// What the host says of an interface's MTU.
-fn mtu_of(name: &str) -> Option<u32> {
-    let text = std::fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?;
-    text.trim().parse().ok()
-}
-
 /// The interface that an address of ours is on; all of 127.0.0.0/8 is on the loopback one.
-pub(super) fn of(address: IpAddr) -> Result<Interface, PortError> {
+pub(crate) fn of(address: IpAddr) -> Result<Interface, PortError> {
     let all = interfaces().map_err(PortError::socket("getifaddrs", address))?;
     let near =
         |i: &&Interface| i.address == address || (address.is_loopback() && i.address.is_loopback());

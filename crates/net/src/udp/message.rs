@@ -198,7 +198,8 @@ impl<'a> Rx<'a> {
             };
             *datagrams += len.div_ceil(stride).max(1);
             let start = (from + i) * slot;
-            self.batch.arrivals.push(Arrival { flow, start, len, stride });
+            let unseen = Arrival { flow, start, len, stride, headers: 0, nth: 0, record: None };
+            self.batch.arrivals.push(unseen);
         }
         Ok(got)
     }

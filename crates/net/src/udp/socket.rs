@@ -1,23 +1,12 @@
 //! Sockets, set as RoCEv2 needs them.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use urxe_wire::ROCE_UDP_PORT;
 
 use crate::PortError;
-
-/// Sets an integer socket option.
-fn set(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {
-    let len = libc::socklen_t::try_from(size_of::<i32>()).unwrap_or(4);
-    // SAFETY: the descriptor is open, `value` lives through the call and is `len` bytes long.
-    let rc = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), len)
-    };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
+use crate::sys::{set, set_buffers};
 
 /// A socket of `address` and `port` whose packets have DF and IP identification 0.
 pub(super) fn open(address: IpAddr, port: u16, buffer: usize) -> Result<Socket, PortError> {
@@ -45,29 +34,21 @@ pub(super) fn open(address: IpAddr, port: u16, buffer: usize) -> Result<Socket, 
         set(&socket, level, name, value).map_err(fail("setsockopt"))?;
     }
     set_buffers(&socket, buffer);
-    socket.bind(&SocketAddr::new(address, port).into()).map_err(|e| match e.raw_os_error() {
-        Some(libc::EADDRNOTAVAIL) => PortError::NotOurs(address),
-        Some(libc::EADDRINUSE) => PortError::Taken(address),
-        _ => fail("bind")(e),
-    })?;
+    bind(&socket, SocketAddr::new(address, port))?;
     Ok(socket)
+}
+
+/// Binds, and says what it is that is in the way.
+pub(crate) fn bind(socket: &Socket, to: SocketAddr) -> Result<(), PortError> {
+    socket.bind(&to.into()).map_err(|e| match e.raw_os_error() {
+        Some(libc::EADDRNOTAVAIL) => PortError::NotOurs(to.ip()),
+        Some(libc::EADDRINUSE) => PortError::Taken(to.ip()),
+        _ => PortError::socket("bind", to.ip())(e),
+    })
 }
 
 /// Linux include/uapi/linux/udp.h; libc does not name it.
 const UDP_NO_CHECK6_RX: i32 = 102;
-
-/// As large as asked for if we may, else as large as the host lets anyone.
-fn set_buffers(socket: &Socket, buffer: usize) {
-    let size = i32::try_from(buffer).unwrap_or(i32::MAX);
-    for (force, plain) in
-        [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
-    {
-        if set(socket, libc::SOL_SOCKET, force, size).is_err() {
-            // The host caps what it gives; `urxe doctor` tells of a cap that is too low.
-            let _ = set(socket, libc::SOL_SOCKET, plain, size);
-        }
-    }
-}
 
 /// A socket that only sends, from a port the host chooses.
 pub(super) fn source_socket(address: IpAddr, buffer: usize) -> Result<(u16, Socket), PortError> {
@@ -103,50 +84,4 @@ pub(super) fn join(group: IpAddr, address: IpAddr) -> Result<Socket, PortError> 
     socket.bind(&SocketAddr::new(group, ROCE_UDP_PORT).into()).map_err(fail("bind"))?;
     enable_gro(&socket);
     Ok(socket)
-}
-
-/// Waits until `fd` can send, or for `timeout_ms`.
-pub(super) fn wait_writable(fd: BorrowedFd<'_>, timeout_ms: i32) -> io::Result<()> {
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one initialised pollfd, which lives through the call.
-    let rc = unsafe { libc::poll(&raw mut poll, 1, timeout_ms) };
-    if rc >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// An epoll instance: one descriptor that is readable when any of several is.
-#[derive(Debug)]
-pub(super) struct Epoll(OwnedFd);
-
-impl Epoll {
-    pub(super) fn new() -> io::Result<Self> {
-        // SAFETY: takes no pointers; the result is checked.
-        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and nobody else's.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    pub(super) fn add(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        let events = u32::try_from(libc::EPOLLIN).unwrap_or(1);
-        let mut event = libc::epoll_event { events, u64: 0 };
-        let (own, fd) = (self.0.as_raw_fd(), fd.as_raw_fd());
-        // SAFETY: both descriptors are open, `event` lives through the call.
-        let rc = unsafe { libc::epoll_ctl(own, libc::EPOLL_CTL_ADD, fd, &raw mut event) };
-        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-/// Waits until `fd` has something, or for `timeout_ms`.
-#[cfg(test)]
-pub(super) fn wait_readable(fd: BorrowedFd<'_>, timeout_ms: i32) -> io::Result<()> {
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one initialised pollfd, which lives through the call.
-    let rc = unsafe { libc::poll(&raw mut poll, 1, timeout_ms) };
-    if rc > 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

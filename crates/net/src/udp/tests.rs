@@ -29,7 +29,7 @@ fn collect(port: &UdpPort, n: usize, mode: IcrcMode) -> Vec<(u32, usize, Verdict
     let mut rx = RxBatch::new(4);
     let mut all = Vec::new();
     while all.len() < n {
-        socket::wait_readable(port.fd(), 5000).unwrap();
+        sys::wait_readable(port.fd(), 5000).unwrap();
         assert_ne!(port.recv(&mut rx).unwrap(), 0, "{} of {n} came", all.len());
         rx.for_each(mode, port.stats(), |p| {
             let (bth, _) = Bth::parse(p.bytes).unwrap();

@@ -1,0 +1,127 @@
+//! System calls that several ports share.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use socket2::{SockAddr, SockAddrStorage, Socket};
+
+/// Sets an integer socket option.
+pub(crate) fn set(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {
+    let len = libc::socklen_t::try_from(size_of::<i32>()).unwrap_or(4);
+    // SAFETY: the descriptor is open, `value` lives through the call and is `len` bytes long.
+    let rc = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), len)
+    };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// As large as asked for if we may, else as large as the host lets anyone.
+pub(crate) fn set_buffers(socket: &Socket, buffer: usize) {
+    let size = i32::try_from(buffer).unwrap_or(i32::MAX);
+    for (force, plain) in
+        [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+    {
+        if set(socket, libc::SOL_SOCKET, force, size).is_err() {
+            // The host caps what it gives; `urxe doctor` tells of a cap that is too low.
+            let _ = set(socket, libc::SOL_SOCKET, plain, size);
+        }
+    }
+}
+
+/// The link-level address of an interface: where a packet socket is bound or sends to.
+pub(crate) fn link_address(index: u32, protocol: u16) -> SockAddr {
+    let mut storage = SockAddrStorage::zeroed();
+    // SAFETY: sockaddr_ll is one of the types that the storage may be seen as.
+    let link = unsafe { storage.view_as::<libc::sockaddr_ll>() };
+    link.sll_family = libc::sa_family_t::try_from(libc::AF_PACKET).unwrap_or(17);
+    link.sll_protocol = protocol.to_be();
+    link.sll_ifindex = i32::try_from(index).unwrap_or(0);
+    let len = libc::socklen_t::try_from(size_of::<libc::sockaddr_ll>()).unwrap_or(20);
+    // SAFETY: the storage holds an address of `len` bytes.
+    unsafe { SockAddr::new(storage, len) }
+}
+
+/// Waits for `events` on `fd`, or for `timeout_ms`; says whether any came.
+fn poll(fd: BorrowedFd<'_>, events: i16, timeout_ms: i32) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    // SAFETY: one initialised pollfd, which lives through the call.
+    let rc = unsafe { libc::poll(&raw mut poll, 1, timeout_ms) };
+    if rc >= 0 { Ok(rc > 0) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Waits until `fd` can send, or for `timeout_ms`.
+pub(crate) fn wait_writable(fd: BorrowedFd<'_>, timeout_ms: i32) -> io::Result<()> {
+    poll(fd, libc::POLLOUT, timeout_ms).map(drop)
+}
+
+/// Waits until `fd` has something, or for `timeout_ms`; says whether it has.
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout_ms: i32) -> io::Result<bool> {
+    poll(fd, libc::POLLIN, timeout_ms)
+}
+
+/// An epoll instance: one descriptor that is readable when any of several is.
+#[derive(Debug)]
+pub(crate) struct Epoll(OwnedFd);
+
+impl Epoll {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: takes no pointers; the result is checked.
+        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and nobody else's.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        let events = u32::try_from(libc::EPOLLIN).unwrap_or(1);
+        let mut event = libc::epoll_event { events, u64: 0 };
+        let (own, fd) = (self.0.as_raw_fd(), fd.as_raw_fd());
+        // SAFETY: both descriptors are open, `event` lives through the call.
+        let rc = unsafe { libc::epoll_ctl(own, libc::EPOLL_CTL_ADD, fd, &raw mut event) };
+        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A timer whose descriptor is readable once it has run out, until it is set anew.
+#[derive(Debug)]
+pub(crate) struct Timer(OwnedFd);
+
+impl Timer {
+    pub(crate) fn new() -> io::Result<Self> {
+        let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+        // SAFETY: takes no pointers; the result is checked.
+        let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and nobody else's.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Lets it run out after `after`, at once for zero; `None` stops it.
+    pub(crate) fn set(&self, after: Option<Duration>) -> io::Result<()> {
+        // All zeros would stop it.
+        let after = after.map_or(Duration::ZERO, |d| d.max(Duration::from_nanos(1)));
+        let value = libc::timespec {
+            tv_sec: libc::time_t::try_from(after.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_nsec: libc::c_long::from(after.subsec_nanos().cast_signed()),
+        };
+        let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let spec = libc::itimerspec { it_interval: never, it_value: value };
+        let fd = self.0.as_raw_fd();
+        // SAFETY: the descriptor is open, `spec` lives through the call, no old value is wanted.
+        let rc = unsafe { libc::timerfd_settime(fd, 0, &raw const spec, std::ptr::null_mut()) };
+        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
