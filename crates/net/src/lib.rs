@@ -15,6 +15,7 @@ mod netlink;
 pub mod raw;
 mod stats;
 mod sys;
+pub mod tap;
 pub mod udp;
 
 pub use batch::{Flow, Record, RxBatch, RxPacket, TxBatch};
