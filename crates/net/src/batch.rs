@@ -142,6 +142,37 @@ impl TxBatch {
         }
     }
 
+    /// Adds a packet, BTH to the room for its ICRC, of which a bit may be turned over in the end.
+    pub(crate) fn push_given(
+        &mut self,
+        flow: Flow,
+        bytes: &[u8],
+        flip: Option<usize>,
+        comment: Option<Box<str>>,
+    ) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let range = start..self.bytes.len();
+        self.packets.push_back(TxPacket { flow, range, flip, comment });
+    }
+
+    /// Tells the tap, if there is one, of the packet at `index` as it is given to a link that has
+    /// yet to send it: with the headers it may then have.
+    pub(crate) fn note_given(&mut self, index: usize, ethernet: bool) {
+        let Some(TxPacket { flow, range, .. }) = self.packets.get(index) else {
+            return;
+        };
+        if self.record.is_none() {
+            return;
+        }
+        let (flow, range) = (*flow, range.clone());
+        self.seal(index, flow.src_port, 0);
+        let link = ethernet.then(frame::LinkHeader::default);
+        let transport = &self.bytes[range];
+        let headers = frame::headers(link.as_ref(), &flow, flow.src_port, 0, true, transport);
+        self.note_sent(index, headers.as_ref().map_or(&[], frame::Headers::bytes));
+    }
+
     /// Tells the tap, if there is one, of the sealed packet at `index`, which left with `headers`.
     pub(crate) fn note_sent(&mut self, index: usize, headers: &[u8]) {
         let (Some(record), Some(packet)) = (&mut self.record, self.packets.get_mut(index)) else {

@@ -39,7 +39,7 @@ impl Headers {
 }
 
 /// The link header of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct LinkHeader {
     pub(crate) dst: Mac,
     pub(crate) src: Mac,
@@ -99,7 +99,8 @@ pub(crate) fn headers(
             }
             let (traffic_class, flow_label) = (flow.traffic_class, flow.flow_label);
             let (payload_len, hop_limit) = (len, flow.hop_limit.max(1));
-            let ip = Ipv6 { traffic_class, flow_label, payload_len, hop_limit, ..Ipv6::udp(src, dst) };
+            let ip =
+                Ipv6 { traffic_class, flow_label, payload_len, hop_limit, ..Ipv6::udp(src, dst) };
             headers.add(&ip);
             if checksum {
                 udp.checksum = udp.right_checksum_v6(src, dst, &[transport]);
@@ -229,7 +230,8 @@ fn see(frame: &[u8]) -> Option<Seen<'_>> {
     }
     let (ip, rest, datagram) = match next {
         ethertype::IPV4 => {
-            let (ip, rest) = Ipv4::parse(rest).ok().filter(|(ip, _)| ip.protocol == protocol::UDP)?;
+            let (ip, rest) =
+                Ipv4::parse(rest).ok().filter(|(ip, _)| ip.protocol == protocol::UDP)?;
             let (options, rest) = rest.split_at_checked(ip.header_len() - Ipv4::LEN)?;
             let datagram = usize::from(ip.total_len).checked_sub(ip.header_len())?;
             (Ip::V4(ip, options), rest, datagram)

@@ -9,13 +9,15 @@
 mod batch;
 mod error;
 mod frame;
-mod port;
 pub mod impair;
 mod netlink;
+mod port;
 pub mod raw;
 mod stats;
 mod sys;
 pub mod tap;
+#[cfg(test)]
+mod testing;
 pub mod udp;
 
 pub use batch::{Flow, Record, RxBatch, RxPacket, TxBatch};

@@ -244,13 +244,13 @@ impl Port for RawPort {
 fn interface_of(config: &RawConfig) -> Result<Interface, PortError> {
     let address = config.address;
     let Some(name) = &config.interface else {
-        return crate::udp::interface::of(address);
+        // Of loopback's addresses the host lists one only.
+        return Ok(Interface { address, ..crate::udp::interface::of(address)? });
     };
     let all = crate::udp::interfaces().map_err(PortError::socket("getifaddrs", address))?;
     let of_name = |i: &&Interface| i.name == *name;
-    let near = |i: &&Interface| {
-        i.address == address || (address.is_loopback() && i.address.is_loopback())
-    };
+    let near =
+        |i: &&Interface| i.address == address || (address.is_loopback() && i.address.is_loopback());
     if let Some(found) = all.iter().find(|i| of_name(i) && near(i)) {
         return Ok(Interface { address, ..found.clone() });
     }

@@ -56,6 +56,7 @@ pub(crate) fn wait_writable(fd: BorrowedFd<'_>, timeout_ms: i32) -> io::Result<(
 }
 
 /// Waits until `fd` has something, or for `timeout_ms`; says whether it has.
+#[cfg(test)]
 pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout_ms: i32) -> io::Result<bool> {
     poll(fd, libc::POLLIN, timeout_ms)
 }

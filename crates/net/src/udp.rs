@@ -37,6 +37,9 @@ const MAX_RUN: usize = 65_507;
 /// Source ports beside 4791 itself: flows are spread over them.
 const SOURCES: usize = 4;
 
+/// Destinations of which is remembered whether they are of this host.
+const NEAR: usize = 64;
+
 /// What a [`UdpPort`] is opened with.
 #[derive(Clone, Debug)]
 pub struct UdpConfig {
@@ -68,6 +71,8 @@ pub struct UdpPort {
     /// Send only, each from a port of its own.
     sources: Vec<(u16, Socket)>,
     groups: RwLock<Vec<(IpAddr, Socket)>>,
+    /// Destinations, and whether they are of this host.
+    near: RwLock<Vec<(IpAddr, bool)>>,
     epoll: Epoll,
     /// Set once the host refuses segmentation.
     gso_refused: AtomicU64,
@@ -109,6 +114,7 @@ impl UdpPort {
             main,
             sources,
             groups: RwLock::default(),
+            near: RwLock::default(),
             epoll,
             gso_refused: AtomicU64::new(0),
             stats: PortStats::default(),
@@ -124,8 +130,21 @@ impl UdpPort {
         }
     }
 
+    /// Whether an address is of this host; to ask each time would cost more than the send.
+    fn is_ours(&self, dst: IpAddr) -> bool {
+        if let Some((_, ours)) = self.near.read().iter().find(|(address, _)| *address == dst) {
+            return *ours;
+        }
+        let (ours, near) = (interface::is_ours(dst), &mut *self.near.write());
+        if near.len() == NEAR {
+            near.clear();
+        }
+        near.push((dst, ours));
+        ours
+    }
+
     fn uses_gso(&self, dst: IpAddr) -> bool {
-        let near = || dst.is_loopback() || dst == self.caps.address || interface::is_ours(dst);
+        let near = || dst.is_loopback() || dst == self.caps.address || self.is_ours(dst);
         self.gso_refused.load(Ordering::Relaxed) == 0 && self.gso.unwrap_or_else(near)
     }
 

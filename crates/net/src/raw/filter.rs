@@ -111,9 +111,14 @@ impl Program {
             // The longest program here has some forty steps.
             u8::try_from(distance).unwrap_or(u8::MAX)
         };
-        let mut all: Vec<_> = self.0.iter().enumerate().map(|(i, op)| {
-            SockFilter::new(narrow(op.code), jump(i, op.on_true), jump(i, op.on_false), op.k)
-        }).collect();
+        let mut all: Vec<_> = self
+            .0
+            .iter()
+            .enumerate()
+            .map(|(i, op)| {
+                SockFilter::new(narrow(op.code), jump(i, op.on_true), jump(i, op.on_false), op.k)
+            })
+            .collect();
         all.extend([ALL, 0].map(give));
         all
     }

@@ -152,7 +152,7 @@ impl Ways {
         self.neighbours.insert(of, neighbour);
     }
 
-    /// Lets a frame wait for a neighbour that was asked for; too many are dropped, the oldest first.
+    /// Lets a frame wait for a neighbour that was asked for; of too many the oldest is dropped.
     pub(super) fn wait(&mut self, of: IpAddr, frame: Vec<u8>) {
         let Some(Neighbour::Asked { frames, .. }) = self.neighbours.get_mut(&of) else {
             self.dropped += 1;

@@ -29,7 +29,8 @@ impl RawPort {
         for socket in &self.receivers {
             let from = came.len() * slot;
             let first = came.len();
-            let got = message::receive(socket.as_fd(), &mut batch.bytes[from..], slot, true, &mut came);
+            let got =
+                message::receive(socket.as_fd(), &mut batch.bytes[from..], slot, true, &mut came);
             came[first..].iter_mut().for_each(|c| c.slot += first);
             self.received(got)?;
         }
@@ -107,8 +108,7 @@ impl RawPort {
         let answers = !self.kernel.knows_neighbours;
         loop {
             let mut came = Vec::new();
-            let got =
-                message::receive(self.hearer.as_fd(), &mut bytes, HEARD, false, &mut came);
+            let got = message::receive(self.hearer.as_fd(), &mut bytes, HEARD, false, &mut came);
             self.received(got)?;
             for came in came.iter().filter(|came| came.whole) {
                 let start = came.slot * HEARD + came.start;

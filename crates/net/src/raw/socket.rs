@@ -6,9 +6,9 @@ use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 use urxe_wire::ROCE_UDP_PORT;
 
 use super::filter;
+use crate::PortError;
 use crate::sys::{link_address, set, set_buffers};
 use crate::udp::Interface;
-use crate::PortError;
 
 /// PACKET_VNET_HDR of Linux include/uapi/linux/if_packet.h; libc does not name it.
 const PACKET_VNET_HDR: i32 = 15;

@@ -129,7 +129,7 @@ impl TapFile {
         }
         if time.saturating_sub(self.flushed) >= FLUSH_EVERY {
             self.flushed = time;
-            self.to_system();
+            self.hand_over();
         }
     }
 
@@ -150,7 +150,7 @@ impl TapFile {
         while !self.held.is_empty() {
             self.write_first();
         }
-        self.to_system();
+        self.hand_over();
     }
 
     pub(super) const fn counts(&self) -> (u64, u64) {
@@ -161,7 +161,7 @@ impl TapFile {
         self.failure.clone()
     }
 
-    fn to_system(&mut self) {
+    fn hand_over(&mut self) {
         if let Some(writer) = &mut self.writer
             && let Err(e) = writer.get_mut().flush()
         {

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 #![allow(unreachable_pub, reason = "a test program has no API")]
 
+mod impaired;
+mod link;
 mod namespace;
 mod pairs;
+mod tapped;
 mod traffic;

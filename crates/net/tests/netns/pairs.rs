@@ -12,7 +12,7 @@ use crate::traffic::{Listener, collect, flow, packet, send};
 
 const LENGTHS: [usize; 12] = [1024, 1024, 1024, 1024, 512, 4, 0, 64, 64, 64, 4096, 1024];
 
-fn address(v6: bool, n: u8) -> IpAddr {
+pub fn address(v6: bool, n: u8) -> IpAddr {
     let text = if v6 { format!("fd09::{n}") } else { format!("10.9.0.{n}") };
     text.parse().unwrap()
 }
