@@ -73,7 +73,7 @@ impl Cq {
     pub(crate) fn push(&self, completion: Completion, solicited: bool) -> Pushed {
         let inner = &mut *self.inner.lock();
         if inner.ring.len() >= inner.capacity {
-            // IBA C11-39: an overflow is an affiliated asynchronous error of the CQ.
+            // IBA 11.6.3: an overflow is an affiliated asynchronous error of the CQ.
             let first = !inner.overflowed;
             inner.overflowed = true;
             return if first { Pushed::Overflowed } else { Pushed::Lost };
@@ -102,7 +102,7 @@ impl Cq {
     }
 
     /// Arms for one notification. A CQ armed for the next stays so when armed for solicited
-    /// (IBA C11-27).
+    /// (IBA 11.4.2).
     pub(crate) fn arm(&self, arm: Arm) {
         let inner = &mut *self.inner.lock();
         if inner.armed != Some(Arm::Next) {

@@ -63,13 +63,13 @@ names! {
         /// No QP of ours listens to this group.
         NoListener "drop_no_multicast_listener" "IBA 9.6.1.1.1";
         /// Its PSN is ahead of the expected one, which is NAKed already.
-        Gap "drop_psn_gap" "IBA 9.7.5.1.1";
+        Gap "drop_psn_gap" "IBA 9.7.5.1";
         /// It follows a request that got an RNR NAK.
         BehindRnr "drop_behind_rnr" "IBA 9.7.5.2.8";
         /// A duplicate whose saved answer is gone.
-        StaleDuplicate "drop_stale_duplicate" "IBA 9.7.5.1.2";
+        StaleDuplicate "drop_stale_duplicate" "IBA 9.7.5.1";
         /// A duplicate READ that asks for what the first did not.
-        BadDuplicate "drop_bad_duplicate" "IBA 9.7.5.1.2";
+        BadDuplicate "drop_bad_duplicate" "IBA 9.7.5.1";
         /// A part of an unreliable message whose start was lost or refused.
         BrokenMessage "drop_broken_message" "IBA 9.8.2.2";
         /// An unreliable message found no receive WQE.
@@ -83,7 +83,7 @@ names! {
         /// A response the QP has had already.
         DuplicateResponse "drop_duplicate_response" "IBA 9.7.6.1";
         /// A response behind a missing one that is asked for again already.
-        AwaitingRetry "drop_awaiting_retry" "IBA 9.7.5.1.1";
+        AwaitingRetry "drop_awaiting_retry" "IBA 9.7.5.1";
         /// An ACK syndrome that has no meaning.
         ReservedSyndrome "drop_reserved_syndrome" "IBA 9.7.5.2.1";
         /// A CNP for a QP without congestion control.
@@ -254,13 +254,13 @@ impl Rule {
             | Self::NakRemoteAccess
             | Self::NakRemoteOperational => "IBA 9.7.5.2.8",
             Self::LocalKey(_) => "IBA 10.6.3",
-            Self::RemoteKey(_) => "IBA 9.7.4.1.5",
+            Self::RemoteKey(_) => "IBA 9.7.4.1",
             Self::ResponseOpcode(_) => "IBA 9.9.2.1",
             Self::ResponseLength(..) => "IBA C9-101",
-            Self::OpcodeSequence(_) => "IBA 9.7.4.1.2",
+            Self::OpcodeSequence(_) => "IBA 9.7.4.1",
             Self::UnknownOpcode(_) => "IBA 9.6.1.1.2",
-            Self::NotAllowed(_) => "IBA 9.7.4.1.3",
-            Self::TooManyReads => "IBA 9.7.4.1.4",
+            Self::NotAllowed(_) => "IBA 9.7.4.1",
+            Self::TooManyReads => "IBA 9.7.4.1",
             Self::RequestLength(..) => "IBA C9-94",
             Self::MessageTooLong(..) => "IBA C9-92",
             Self::Flushed => "IBA 10.3.1",

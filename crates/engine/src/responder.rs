@@ -369,7 +369,7 @@ impl Responder {
             return None;
         }
         match self.silent {
-            // IBA 9.7.5.1.1: one NAK a gap, then silence until the expected PSN comes.
+            // IBA 9.7.5.1: one NAK a gap, then silence until the expected PSN comes.
             Some(Silence::Gap) => return Some(Action::Drop(Drop::Gap)),
             Some(Silence::Rnr) if !env.conn.profile.nak_behind_rnr => {
                 return Some(Action::Drop(Drop::BehindRnr));
@@ -398,7 +398,7 @@ impl Responder {
         (self.message == Message::Broken).then_some(Action::Drop(Drop::BrokenMessage))
     }
 
-    /// No more answers are owed at a time than were agreed (IBA 9.7.4.1.4; Linux
+    /// No more answers are owed at a time than were agreed (IBA 9.7.4.1; Linux
     /// sw/rxe/rxe_resp.c, check_resource).
     fn room_for_answer<R: Receives>(
         &self,
@@ -540,3 +540,6 @@ const fn aeth(syndrome: Syndrome, msn: Psn) -> Aeth {
 fn credit_of(credits: Option<u32>) -> Credit {
     credits.map_or(Credit::UNLIMITED, Credit::for_messages)
 }
+
+#[cfg(test)]
+mod tests;

@@ -163,7 +163,7 @@ impl Srq {
     pub(crate) fn take(&self, taken: &mut Taken) -> (bool, bool) {
         let inner = &mut *self.inner.lock();
         let took = inner.ring.take(taken);
-        // IBA C10-161: below the limit one event, then the limit is disarmed.
+        // IBA 10.2.9: below the limit one event, then the limit is disarmed.
         let below = took && inner.limit != 0 && inner.ring.len() < inner.limit as usize;
         if below {
             inner.limit = 0;

@@ -57,7 +57,7 @@ impl Inner {
         self.flush_sends(cx);
         self.flush_receives(cx);
         if cx.qp.srq.is_some() || cx.qp.kind == QpKind::XrcTarget {
-            // IBA C11-32: no WQE of the SRQ will be taken any more.
+            // IBA 11.6.3: no WQE of the SRQ will be taken any more.
             cx.nic.tell(AsyncEvent::QpLastWqeReached(cx.qp.qpn));
         }
     }

@@ -1,4 +1,4 @@
-//! Requests that were served before (IBA 9.7.5.1.2).
+//! Requests that were served before (IBA 9.7.5.1).
 
 use urxe_memory::Access;
 use urxe_wire::{Operation, Psn, Reth};
@@ -25,7 +25,7 @@ impl Responder {
     }
 
     /// A READ may be asked for again from where its response was lost. Rights are checked and
-    /// memory is read anew (IBA 9.7.5.1.2).
+    /// memory is read anew (IBA 9.7.5.1).
     fn read_again<R: Receives>(
         &mut self,
         psn: Psn,
@@ -80,7 +80,7 @@ impl Responder {
     }
 
     /// Atomics, FLUSH and ATOMIC WRITE are never done twice: the saved answer goes again, or,
-    /// if it is gone, none (IBA 9.7.5.1.2).
+    /// if it is gone, none (IBA 9.7.5.1).
     fn answer_again(&mut self, psn: Psn, operation: Operation) -> Action {
         let atomic = matches!(operation, Operation::CompareSwap | Operation::FetchAdd);
         let msn = self.msn;

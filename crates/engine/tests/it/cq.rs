@@ -181,7 +181,7 @@ fn the_last_packet_solicits() {
     }
 }
 
-/// What fails is told of, solicited or not (IBA 11.4.2.2).
+/// What fails is told of, solicited or not (IBA 11.4.2).
 #[test]
 fn a_failed_completion_counts_as_solicited() {
     let mut n = lab();

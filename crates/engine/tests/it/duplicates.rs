@@ -1,4 +1,4 @@
-//! Requests that come again: nothing is done twice (IBA 9.7.5.1.2).
+//! Requests that come again: nothing is done twice (IBA 9.7.5.1).
 
 use urxe_engine::{Count, Drop, QpState, WcStatus};
 use urxe_memory::Access;

@@ -39,7 +39,7 @@ fn psn_comes_before_opcode_sequence() {
     assert_eq!(n.outcome(qp), invalid(qp, 500, 0));
 }
 
-/// What may stand behind what (IBA 9.7.4.1.2).
+/// What may stand behind what (IBA 9.7.4.1).
 #[test]
 fn opcode_sequence() {
     let begins: [(&str, Ask); 3] = [
@@ -159,7 +159,7 @@ fn resources_come_before_key() {
     assert_eq!(n.done(), [(1, WcStatus::LocAccessErr)]);
 }
 
-/// More READs, atomics and the like at a time than `max_dest_rd_atomic` (IBA 9.7.4.1.4).
+/// More READs, atomics and the like at a time than `max_dest_rd_atomic` (IBA 9.7.4.1).
 #[test]
 fn answer_slots_come_before_key() {
     use urxe_wire::{FlushLevel, FlushScope};

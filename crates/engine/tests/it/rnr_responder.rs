@@ -8,7 +8,7 @@ use urxe_wire::{Ext, RnrTimer};
 use crate::ask::{imm, reth};
 use crate::lab::{BASE, lab, lab_with};
 
-/// One NAK a gap, with the first missing PSN, then silence until it comes (IBA 9.7.5.1.1).
+/// One NAK a gap, with the first missing PSN, then silence until it comes (IBA 9.7.5.1).
 #[test]
 fn a_gap_is_naked_once() {
     let mut n = lab();
@@ -164,4 +164,70 @@ fn acks_grant_as_many_messages_as_receives_wait() {
         "RC_ACKNOWLEDGE psn=502 ack credits=3 msn=3",
     ];
     assert_eq!(n.sent(), lines);
+}
+
+/// Answers that wait are bounded: this many on a QP without READs and atomics.
+const ROOM: usize = 4;
+
+/// A QP whose sink is full and whose answers fill all their room.
+fn full(n: &mut crate::lab::Node) -> (urxe_engine::QpId, u32) {
+    let qp = n.rc256_with(|_, attr| attr.max_dest_rd_atomic = 0);
+    let mut psn = 500;
+    for _ in 0..ROOM / 2 {
+        n.accept(qp, "RC_RDMA_WRITE_ONLY", psn + 1, reth(0, 0, 0), &[]);
+        n.accept(qp, "RC_RDMA_WRITE_ONLY", psn, reth(0, 0, 0), &[]);
+        psn += 1;
+    }
+    (qp, psn)
+}
+
+/// A NAK that found no room is sent for the next packet behind the gap.
+#[test]
+fn a_nak_without_room_is_not_the_last_word() {
+    let mut n = lab();
+    let (qp, psn) = full(&mut n);
+    n.accept(qp, "RC_RDMA_WRITE_ONLY", psn + 1, reth(0, 0, 0), &[]);
+    n.pump();
+    assert_eq!(n.sent().len(), ROOM);
+    n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", psn + 2, reth(0, 0, 0), &[]);
+    assert_eq!(n.sent(), ["RC_ACKNOWLEDGE psn=502 nak PsnSequence msn=2"]);
+    // An RNR NAK likewise: what is behind it is a gap.
+    let mut n = lab();
+    let (qp, psn) = full(&mut n);
+    n.accept(qp, "RC_SEND_ONLY", psn, Ext::NONE, b"x");
+    n.pump();
+    assert_eq!(n.sent().len(), ROOM);
+    n.arrive_request(qp, "RC_SEND_ONLY", psn + 1, Ext::NONE, b"x");
+    assert_eq!(n.sent(), ["RC_ACKNOWLEDGE psn=502 nak PsnSequence msn=2"]);
+}
+
+/// The NAK that ends the connection takes the place of the latest answer.
+#[test]
+fn the_last_nak_always_finds_room() {
+    let mut n = lab();
+    let (qp, psn) = full(&mut n);
+    n.accept(qp, "RC_SEND_LAST", psn, Ext::NONE, b"x");
+    n.pump();
+    let lines = n.sent();
+    assert_eq!(lines.len(), ROOM);
+    assert_eq!(lines[ROOM - 1], "RC_ACKNOWLEDGE psn=502 nak InvalidRequest msn=2");
+    assert_eq!(n.state(qp), QpState::Err);
+}
+
+/// What waits to be answered is bounded by what the peer may have outstanding.
+#[test]
+fn answers_that_wait_are_bounded() {
+    for slots in [0, 1, 3] {
+        let mut n = lab();
+        let qp = n.rc256_with(|_, attr| attr.max_dest_rd_atomic = slots);
+        for psn in 500..600 {
+            n.accept(qp, "RC_RDMA_WRITE_ONLY", psn + 1, reth(0, 0, 0), &[]);
+            n.accept(qp, "RC_RDMA_WRITE_ONLY", psn, reth(0, 0, 0), &[]);
+        }
+        n.pump();
+        assert_eq!(n.sent().len(), 4 * usize::from(slots) + ROOM);
+        // All were done, and the next one is acknowledged.
+        n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 600, reth(0, 0, 0), &[]);
+        assert_eq!(n.sent(), ["RC_ACKNOWLEDGE psn=600 ack credits=0 msn=101"]);
+    }
 }
