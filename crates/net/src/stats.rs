@@ -58,6 +58,9 @@ stats! {
     rx_ip_checksum,
     /// Fragments: RoCEv2 has none.
     rx_fragment,
+    /// Packets that the host dropped because a socket's buffer was full (a raw port asks; a UDP
+    /// port leaves this to the host's own counters).
+    rx_overrun,
     /// Packets to a group that the port did not join.
     rx_other_group,
 }

@@ -29,6 +29,19 @@ pub(crate) fn set_buffers(socket: &Socket, buffer: usize) {
     }
 }
 
+/// How many packets the host dropped because the socket's buffer was full (SO_MEMINFO,
+/// SK_MEMINFO_DROPS of Linux include/uapi/linux/sock_diag.h).
+pub(crate) fn drops(socket: &Socket) -> io::Result<u32> {
+    const SO_MEMINFO: i32 = 55;
+    let mut info = [0_u32; 9];
+    let mut len = libc::socklen_t::try_from(size_of_val(&info)).unwrap_or(36);
+    let (fd, out) = (socket.as_raw_fd(), info.as_mut_ptr().cast());
+    // SAFETY: the descriptor is open; `info` is writable, `len` bytes long, and lives through the
+    // call.
+    let rc = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, out, &raw mut len) };
+    if rc == 0 { Ok(info[8]) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The link-level address of an interface: where a packet socket is bound or sends to.
 pub(crate) fn link_address(index: u32, protocol: u16) -> SockAddr {
     let mut storage = SockAddrStorage::zeroed();

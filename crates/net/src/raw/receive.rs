@@ -10,7 +10,7 @@ use super::message::{self, Came};
 use super::neighbour::Ways;
 use crate::batch::Arrival;
 use crate::frame::{self, NotOurs, Parsed};
-use crate::{PortStats, RxBatch};
+use crate::{PortStats, RxBatch, sys};
 
 /// How long what neighbours say may wait while packets arrive without a pause.
 const HEAR_EVERY: Duration = Duration::from_millis(10);
@@ -94,8 +94,13 @@ impl RawPort {
             // Whoever has them attends to it.
             return Ok(());
         };
-        if idle || ways.attended.is_none_or(|at| now >= at + HEAR_EVERY) {
+        let due = ways.attended.is_none_or(|at| now >= at + HEAR_EVERY);
+        if due {
             ways.attended = Some(now);
+            let drops = self.receivers.iter().map(|s| sys::drops(s).map(u64::from));
+            self.stats.rx_overrun.store(drops.sum::<io::Result<u64>>()?, Ordering::Relaxed);
+        }
+        if idle || due {
             self.hear(&mut ways, now)?;
             self.settle(&mut ways, now)?;
         }

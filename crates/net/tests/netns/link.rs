@@ -55,8 +55,10 @@ fn a_taken_port_and_missing_rights_are_told_apart() {
     let udp = a.run(move || UdpPort::open(&UdpConfig::new(here)).unwrap_err());
     assert!(matches!(udp, PortError::Taken(x) if x == here), "{udp}");
     let bare = a.run(|| {
-        // SAFETY: takes no pointers; this thread alone gives up its rights, and ends soon.
-        let rc = unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) };
+        // Version 3 of the call, for this thread alone; no rights of any kind.
+        let (header, none) = ([0x2008_0522_u32, 0], [0_u32; 6]);
+        // SAFETY: both are as the call wants them, and live through it; the thread ends soon.
+        let rc = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) };
         assert_eq!(rc, 0);
         RawPort::open(&RawConfig::new(address(true, 1))).unwrap_err()
     });
@@ -181,4 +183,31 @@ fn loopback_carries_raw_ports_and_what_a_host_sends_to_itself() {
         let got = collect(&tx, &port, 2);
         assert!(got.iter().all(|g| g.2 == Verdict::Ok && g.0.dst == here), "{got:?}");
     }
+}
+
+#[test]
+fn what_a_full_buffer_loses_is_counted() {
+    let Some((a, b)) = pair() else { return };
+    let (here, there) = (address(false, 1), address(false, 2));
+    let tx = raw(&a, here);
+    let config = RawConfig { buffer: 16 << 10, ..RawConfig::new(there) };
+    let rx = b.run(move || RawPort::open(&config).unwrap());
+    send(&tx, flow(here, there), &[0]);
+    collect(&tx, &rx, 1);
+    send(&tx, flow(here, there), &[4096; 200]);
+    let (mut batch, mut came) = (RxBatch::new(8), 0);
+    while wait_for(&rx, &mut batch, &mut came) {}
+    // The counter is read every ten milliseconds at most.
+    let unread = |_: &u32| rx.stats().snapshot().rx_overrun == 0;
+    (0..10_000_000).take_while(unread).for_each(|_| {
+        rx.recv(&mut batch).unwrap();
+    });
+    assert_eq!(came + rx.stats().snapshot().rx_overrun, 200);
+}
+
+/// Receives once; false if nothing was there.
+fn wait_for(port: &RawPort, batch: &mut RxBatch, came: &mut u64) -> bool {
+    let n = port.recv(batch).unwrap();
+    *came += n as u64;
+    n != 0
 }
