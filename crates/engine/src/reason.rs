@@ -254,13 +254,13 @@ impl Rule {
             | Self::NakRemoteAccess
             | Self::NakRemoteOperational => "IBA 9.7.5.2.8",
             Self::LocalKey(_) => "IBA 10.6.3",
-            Self::RemoteKey(_) => "IBA 9.7.4.1",
             Self::ResponseOpcode(_) => "IBA 9.9.2.1",
             Self::ResponseLength(..) => "IBA C9-101",
-            Self::OpcodeSequence(_) => "IBA 9.7.4.1",
+            Self::RemoteKey(_)
+            | Self::OpcodeSequence(_)
+            | Self::NotAllowed(_)
+            | Self::TooManyReads => "IBA 9.7.4.1",
             Self::UnknownOpcode(_) => "IBA 9.6.1.1.2",
-            Self::NotAllowed(_) => "IBA 9.7.4.1",
-            Self::TooManyReads => "IBA 9.7.4.1",
             Self::RequestLength(..) => "IBA C9-94",
             Self::MessageTooLong(..) => "IBA C9-92",
             Self::Flushed => "IBA 10.3.1",
