@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::demo::DemoArgs;
 use crate::dissect::{Filter, TimeStyle};
+use crate::pingpong::PingpongArgs;
 
 /// A RoCEv2 network card in user space.
 #[derive(Debug, Parser)]
@@ -35,6 +36,8 @@ pub enum Color {
 pub enum Command {
     /// See RDMA happen: two NICs on loopback, every operation, each packet
     Demo(DemoArgs),
+    /// Play ping-pong with a stock ibv_rc_pingpong, ibv_uc_pingpong or ibv_ud_pingpong
+    Pingpong(PingpongArgs),
     /// Show the RoCEv2 packets of a capture file, one a line
     Dissect(DissectArgs),
 }

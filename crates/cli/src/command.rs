@@ -10,6 +10,7 @@ use crate::capture::{Capture, without_code};
 use crate::cli::{Cli, Color, Command, DissectArgs};
 use crate::demo::{self, DemoArgs};
 use crate::dissect::{self, Filter, Options, Palette, Stop, Summary};
+use crate::pingpong::{self, PingpongArgs};
 
 /// Something that was looked for was found: `--strict` and a broken packet.
 const FOUND: u8 = 1;
@@ -21,6 +22,7 @@ const FAILED: u8 = 2;
 pub fn run(cli: &Cli) -> ExitCode {
     match &cli.command {
         Command::Demo(args) => run_demo(cli, args),
+        Command::Pingpong(args) => run_pingpong(cli, args),
         Command::Dissect(args) => run_dissect(cli, args),
     }
 }
@@ -46,6 +48,14 @@ fn run_demo(cli: &Cli, args: &DemoArgs) -> ExitCode {
     match demo::run(args, &colours, &mut stdout) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(FOUND),
+        Err(e) => fail(&errors, &e.to_string()),
+    }
+}
+
+fn run_pingpong(cli: &Cli, args: &PingpongArgs) -> ExitCode {
+    let errors = palette(cli.color, &io::stderr());
+    match pingpong::run(args, &mut io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(e) => fail(&errors, &e.to_string()),
     }
 }

@@ -6,6 +6,7 @@ pub mod cli;
 pub mod common;
 pub mod demo;
 pub mod dissect;
+pub mod pingpong;
 
 mod command;
 

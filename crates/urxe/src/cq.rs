@@ -96,6 +96,7 @@ impl Cq {
     /// None in a queue that exists.
     pub fn req_notify(&self, arm: Arm) -> Result<(), Error> {
         self.device.nic.arm_cq(self.id, arm)?;
+        self.device.sleeping();
         Ok(())
     }
 

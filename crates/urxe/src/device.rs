@@ -37,6 +37,9 @@ pub(crate) struct Device {
     pub(crate) events: Events,
     /// When a thread polled last, ns; the background thread stands aside then.
     pub(crate) polled: AtomicU64,
+    /// Whether a program waits for a completion event; its polls then do not keep the background
+    /// thread away.
+    pub(crate) armed: AtomicBool,
     /// Until when the background thread sleeps at most, ns.
     pub(crate) asleep_until: AtomicU64,
     pub(crate) stop: AtomicBool,
@@ -75,6 +78,7 @@ impl Device {
             rx: Mutex::new(RxBatch::new(RX_SLOTS)),
             events: Events::new()?,
             polled: AtomicU64::new(0),
+            armed: AtomicBool::new(false),
             asleep_until: AtomicU64::new(u64::MAX),
             stop: AtomicBool::new(false),
             wake: Wake::new()?,

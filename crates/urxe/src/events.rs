@@ -116,12 +116,14 @@ impl Events {
         }
     }
 
-    /// Takes over what has happened in the engine.
-    pub(crate) fn take_over(&self, nic: &Nic) {
+    /// Takes over what has happened in the engine. Says whether a completion was told of.
+    pub(crate) fn take_over(&self, nic: &Nic) -> bool {
+        let mut completion = false;
         while let Some(event) = nic.take_event() {
             match event {
                 Event::Async(event) => self.asyncs.push(event),
                 Event::Completion(cq) => {
+                    completion = true;
                     let channel = self.channels.lock().get(&cq).and_then(Weak::upgrade);
                     if let Some(channel) = channel {
                         channel.push(cq);
@@ -129,5 +131,6 @@ impl Events {
                 }
             }
         }
+        completion
     }
 }

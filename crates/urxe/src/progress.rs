@@ -48,7 +48,7 @@ impl Device {
             });
         }
         drop(rx);
-        self.events.take_over(&self.nic);
+        self.tell();
         arrived
     }
 
@@ -89,7 +89,7 @@ impl Device {
 
     /// After work was posted: events, and a deadline the sleeping thread does not know of.
     pub(crate) fn posted(&self) {
-        self.events.take_over(&self.nic);
+        self.tell();
         let until = self.asleep_until.load(SeqCst);
         if until != 0
             && let Some(at) = self.nic.next_deadline()
@@ -99,9 +99,27 @@ impl Device {
         }
     }
 
+    /// Hands on what has happened.
+    pub(crate) fn tell(&self) {
+        if self.events.take_over(&self.nic) {
+            self.armed.store(false, SeqCst);
+        }
+    }
+
     /// A thread is polling.
     pub(crate) fn polling(&self) {
-        self.polled.store(self.now().as_nanos(), Relaxed);
+        if !self.armed.load(Relaxed) {
+            self.polled.store(self.now().as_nanos(), Relaxed);
+        }
+    }
+
+    /// A program is about to sleep until a completion event: the background thread takes over.
+    pub(crate) fn sleeping(&self) {
+        self.armed.store(true, SeqCst);
+        self.polled.store(0, SeqCst);
+        if self.asleep_until.load(SeqCst) == 0 {
+            self.wake.ring();
+        }
     }
 
     /// How long the background thread shall still stand aside.

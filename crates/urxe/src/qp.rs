@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use urxe_engine::{
-    AhAttr, AhId, AttrMask, QpAttr, QpCaps, QpId, QpInfo, QpInit, QpKind, RecvWr, SendOp, SendWr,
-    XrcdId,
+    AhAttr, AhId, AttrMask, QpAttr, QpCaps, QpId, QpInfo, QpInit, QpKind, QpState, RecvWr, SendOp,
+    SendWr, XrcdId,
 };
 use urxe_memory::{Access, Sge};
 use urxe_wire::{AckTimeout, Psn, QKey, Qpn, RnrTimer};
@@ -156,10 +156,20 @@ impl Qp {
         Endpoint { address, qpn: self.id, psn: self.attr.sq_psn }
     }
 
+    /// To INIT, so that receives may be posted before the peer is known.
+    ///
+    /// # Errors
+    /// Where the QP is not in RESET.
+    pub fn init(&self) -> Result<(), Error> {
+        let attr = QpAttr { qp_state: QpState::Init, ..self.attr };
+        let from = AttrMask::STATE | AttrMask::PKEY_INDEX | AttrMask::PORT;
+        self.modify(&attr, from | AttrMask::ACCESS_FLAGS)
+    }
+
     /// INIT, RTR and RTS towards `peer`. A UD QP needs no peer: see [`Self::ready`].
     ///
     /// # Errors
-    /// Where an attribute is out of range or the QP is not in RESET.
+    /// Where an attribute is out of range or the QP is neither in RESET nor in INIT.
     pub fn connect(&self, peer: &Endpoint) -> Result<(), Error> {
         let ah = AhAttr { dst: peer.address, ..self.attr.ah };
         let attr = QpAttr { dest_qp: peer.qpn, rq_psn: peer.psn, ah, ..self.attr };
@@ -223,7 +233,7 @@ impl Qp {
     pub fn post_recv(&self, wr_id: u64, sges: &[Sge]) -> Result<(), Error> {
         let device = &self.pd.inner.device;
         device.nic.post_recv(device.now(), self.id, &RecvWr { wr_id, sges })?;
-        device.events.take_over(&device.nic);
+        device.tell();
         Ok(())
     }
 

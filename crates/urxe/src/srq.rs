@@ -56,7 +56,7 @@ impl Srq {
     pub fn modify(&self, limit: Option<u32>, max_wr: Option<u32>) -> Result<(), Error> {
         let device = &self.pd.inner.device;
         device.nic.modify_srq(self.id, limit, max_wr)?;
-        device.events.take_over(&device.nic);
+        device.tell();
         Ok(())
     }
 }

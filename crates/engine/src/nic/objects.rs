@@ -383,6 +383,9 @@ impl Nic {
         let kind = self.query_qp(id)?.kind;
         for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
             let from = self.query_qp(id)?.attr.qp_state;
+            if from == state {
+                continue;
+            }
             let mask = AttrMask::STATE
                 | Needs::of(kind, from, state).map_or(AttrMask::empty(), |n| n.required);
             self.modify_qp(id, &QpAttr { qp_state: state, ..*attr }, mask)?;

@@ -1,0 +1,293 @@
+//! `urxe pingpong`: speaks with ibv_rc_pingpong, ibv_uc_pingpong and ibv_ud_pingpong.
+
+mod exchange;
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use urxe::{
+    Access, AhAttr, CompChannel, Completion, Context, Cq, Endpoint, Mr, Pd, Qp, QpCaps, QpKind,
+    SendOp, SendWr, UdDest, WcOpcode, WcStatus,
+};
+use urxe_wire::{AckTimeout, Mtu, QKey, RnrTimer};
+
+use crate::common::Common;
+
+/// Bytes before a datagram's payload.
+const GRH: usize = 40;
+/// The Q_Key of ibv_ud_pingpong.
+const Q_KEY: QKey = QKey(0x1111_1111);
+/// How long the other side may be silent.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// Reliable connection
+    Rc,
+    /// Unreliable connection
+    Uc,
+    /// Unreliable datagram
+    Ud,
+}
+
+/// What to play, and with whom.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The other side may be the stock tool on a real NIC or on rdma_rxe: ibv_rc_pingpong -g 1 HOST.\n\
+Exit status: 0 done; 2 bad usage, no connection, or a message that was lost or refused.")]
+pub struct PingpongArgs {
+    /// Transport
+    #[arg(value_enum)]
+    pub transport: Transport,
+    /// The server to play with; without it, be the server
+    pub host: Option<String>,
+    /// TCP port for exchanging addresses
+    #[arg(long, value_name = "N", default_value_t = 18515)]
+    pub tcp_port: u16,
+    /// Bytes of a message; UD: at most the MTU
+    #[arg(short, long, value_name = "BYTES", default_value_t = 4096)]
+    pub size: usize,
+    /// Exchanges
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
+    pub iters: u32,
+    /// Receives posted at a time
+    #[arg(short, long, value_name = "N", default_value_t = 500)]
+    pub rx_depth: u32,
+    /// Sleep for completions instead of polling
+    #[arg(short, long)]
+    pub events: bool,
+    /// Settings of the device
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// What came of a game.
+#[derive(Debug, Serialize)]
+struct Report {
+    bytes: u64,
+    iters: u32,
+    seconds: f64,
+    mbit_per_second: f64,
+    micros_per_iter: f64,
+}
+
+/// Why a game did not end.
+pub(crate) type Failure = Box<dyn std::error::Error>;
+
+/// A game under way.
+struct Game<'a> {
+    args: &'a PingpongArgs,
+    qp: Qp,
+    cq: Cq,
+    channel: Option<CompChannel>,
+    mr: Mr,
+    /// Where a datagram's payload starts.
+    skip: usize,
+    dest: Option<UdDest>,
+}
+
+/// Plays, and tells how fast it was.
+pub(crate) fn run(args: &PingpongArgs, out: &mut dyn Write) -> Result<(), Failure> {
+    let config = args.common.config()?;
+    let context = Context::open(&config)?;
+    let pd = context.alloc_pd()?;
+    let mut game = Game::new(args, &context, &pd)?;
+    game.post_receives(args.rx_depth)?;
+    let own = game.qp.endpoint();
+    say(args, out, "local", &own)?;
+    let peer = match &args.host {
+        Some(host) => {
+            let client = exchange::client(host, args.tcp_port, &own)?;
+            let peer = client.peer;
+            game.ready(&peer)?;
+            client.done()?;
+            peer
+        }
+        None => exchange::server(
+            args.tcp_port,
+            &own,
+            |port| tracing::info!(port, "waiting for a client"),
+            |peer| game.ready(peer),
+        )?,
+    };
+    say(args, out, "remote", &peer)?;
+    let ah = if args.transport == Transport::Ud {
+        let attr = AhAttr { dst: peer.address, ..AhAttr::default() };
+        let ah = pd.create_ah(&attr)?;
+        game.dest = Some(UdDest { ah: ah.id(), qpn: peer.qpn, qkey: Q_KEY });
+        Some(ah)
+    } else {
+        None
+    };
+    let report = game.play()?;
+    drop((game, ah));
+    if args.common.json {
+        serde_json::to_writer(&mut *out, &report)?;
+        writeln!(out)?;
+    } else {
+        let Report { bytes, iters, seconds, mbit_per_second, micros_per_iter } = report;
+        writeln!(out, "{bytes} bytes in {seconds:.2} seconds = {mbit_per_second:.2} Mbit/sec")?;
+        writeln!(out, "{iters} iters in {seconds:.2} seconds = {micros_per_iter:.2} usec/iter")?;
+    }
+    Ok(())
+}
+
+fn say(args: &PingpongArgs, out: &mut dyn Write, who: &str, end: &Endpoint) -> std::io::Result<()> {
+    if args.common.json {
+        return Ok(());
+    }
+    let (qpn, psn, gid) = (end.qpn.value(), end.psn.value(), end.address);
+    writeln!(out, "  {who:>6} address:  QPN {qpn:#08x}, PSN {psn:#08x}, GID {gid}")?;
+    out.flush()
+}
+
+impl<'a> Game<'a> {
+    fn new(args: &'a PingpongArgs, context: &Context, pd: &Pd) -> Result<Self, Failure> {
+        let kind = match args.transport {
+            Transport::Rc => QpKind::Rc,
+            Transport::Uc => QpKind::Uc,
+            Transport::Ud => QpKind::Ud,
+        };
+        let port = context.query_port();
+        let most = port.active_mtu.bytes() as usize;
+        if kind == QpKind::Ud && args.size > most {
+            let (size, most) = (args.size, most);
+            return Err(format!(
+                "a datagram holds at most {most} bytes here, not {size}: give --size {most}"
+            )
+            .into());
+        }
+        let skip = if kind == QpKind::Ud { GRH } else { 0 };
+        let mr = pd.register(args.size + skip, Access::LOCAL_WRITE)?;
+        let channel = args.events.then(|| context.create_comp_channel()).transpose()?;
+        let depth = args.rx_depth.saturating_add(1);
+        let cq = match &channel {
+            Some(channel) => context.create_cq_on(depth, channel)?,
+            None => context.create_cq(depth)?,
+        };
+        let caps = QpCaps {
+            max_send_wr: 1,
+            max_recv_wr: args.rx_depth,
+            max_send_sge: 1,
+            max_recv_sge: 1,
+            max_inline_data: 0,
+        };
+        let qp = pd
+            .qp(kind)
+            .cq(&cq)
+            .caps(caps)
+            .attr(|attr| {
+                // As the stock tools set them; --mtu sets another path MTU.
+                attr.path_mtu =
+                    if args.common.mtu.is_some() { port.active_mtu } else { Mtu::B1024 };
+                attr.path_mtu = attr.path_mtu.min(port.active_mtu);
+                attr.timeout = AckTimeout::new(14).unwrap_or_default();
+                attr.min_rnr_timer = RnrTimer::new(12).unwrap_or_default();
+                (attr.max_rd_atomic, attr.max_dest_rd_atomic) = (1, 1);
+                (attr.retry_cnt, attr.rnr_retry) = (7, 7);
+            })
+            .build()?;
+        if kind == QpKind::Ud {
+            qp.ready(Q_KEY)?;
+        } else {
+            // Receives may be posted from INIT on.
+            qp.init()?;
+        }
+        Ok(Self { args, qp, cq, channel, mr, skip, dest: None })
+    }
+
+    /// Makes the QP ready for its peer.
+    fn ready(&self, peer: &Endpoint) -> Result<(), Failure> {
+        if self.args.transport != Transport::Ud {
+            self.qp.connect(peer)?;
+        }
+        if self.channel.is_some() {
+            self.cq.req_notify(urxe::Arm::Next)?;
+        }
+        Ok(())
+    }
+
+    fn post_receives(&self, n: u32) -> Result<(), Failure> {
+        let sge = [self.mr.sge(0..self.args.size + self.skip)];
+        for _ in 0..n {
+            self.qp.post_recv(RECV, &sge)?;
+        }
+        Ok(())
+    }
+
+    fn post_send(&self) -> Result<(), Failure> {
+        let sges = [self.mr.sge(self.skip..self.skip + self.args.size)];
+        let send = SendWr::new(SEND, SendOp::Send { imm: None }, &sges);
+        self.qp.post(&SendWr { dest: self.dest, ..send })?;
+        Ok(())
+    }
+
+    /// Ping and pong, the client first.
+    fn play(&self) -> Result<Report, Failure> {
+        let iters = self.args.iters;
+        let start = Instant::now();
+        let (mut sent, mut received, mut posted) = (0, 0, self.args.rx_depth);
+        let mut pending = RECV;
+        if self.args.host.is_some() {
+            self.post_send()?;
+            pending |= SEND;
+        }
+        while sent < iters || received < iters {
+            let done = self.next()?;
+            if done.status != WcStatus::Success {
+                return Err(done.explain().into());
+            }
+            if done.opcode == WcOpcode::Recv {
+                received += 1;
+                posted -= 1;
+                pending &= !RECV;
+                if posted <= 1 {
+                    self.post_receives(self.args.rx_depth - posted)?;
+                    posted = self.args.rx_depth;
+                }
+            } else {
+                sent += 1;
+                pending &= !SEND;
+            }
+            if pending == 0 && sent < iters {
+                self.post_send()?;
+                pending = RECV | SEND;
+            }
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let bytes = self.args.size as u64 * u64::from(iters) * 2;
+        #[expect(clippy::cast_precision_loss, reason = "for a reader")]
+        let bits = bytes as f64 * 8.0;
+        Ok(Report {
+            bytes,
+            iters,
+            seconds,
+            mbit_per_second: bits / seconds / 1e6,
+            micros_per_iter: seconds * 1e6 / f64::from(iters.max(1)),
+        })
+    }
+
+    /// The next completion, polled for or slept for.
+    fn next(&self) -> Result<Completion, Failure> {
+        let Some(channel) = &self.channel else {
+            return Ok(self.cq.wait_for(PATIENCE)?);
+        };
+        loop {
+            if let Some(done) = self.cq.poll_one()? {
+                return Ok(done);
+            }
+            if channel.wait_event(PATIENCE)?.is_none() {
+                // Tells what the NIC counted.
+                return Ok(self.cq.wait_for(Duration::ZERO)?);
+            }
+            self.cq.req_notify(urxe::Arm::Next)?;
+        }
+    }
+}
+
+/// Numbers of the requests, as bits.
+const RECV: u64 = 1;
+const SEND: u64 = 2;
