@@ -18,7 +18,7 @@ pub(crate) struct Completer {
     una: Psn,
     /// First WQE that is not done.
     cursor: u64,
-    /// The PSN an implied NAK has sent the requester back to; once is enough.
+    /// The PSN an implied NAK has last sent the requester back to; once is enough.
     implied: Option<Psn>,
 }
 
@@ -54,12 +54,7 @@ impl Completer {
         self.una
     }
 
-    /// Index of the first WQE that is not done.
-    pub(crate) const fn cursor(&self) -> u64 {
-        self.cursor
-    }
-
-    /// The timer ran out, or the queue moved on: an implied NAK counts again.
+    /// The timer ran out: an implied NAK counts again.
     pub(crate) const fn forget_implied(&mut self) {
         self.implied = None;
     }
@@ -88,16 +83,12 @@ impl Completer {
             let again = psn.next() == self.una;
             return (Verdict::Ignore(why), grant.filter(|_| again));
         }
-        let before = self.una;
         let verdict = match (info.operation, packet.ext.aeth) {
             (Operation::Acknowledge, Some(aeth)) => self.on_ack(sq, psn, aeth, conn),
             (Operation::ReadResponse, _) => self.on_read(sq, info, packet, conn, memory),
             (Operation::AtomicAcknowledge, _) => self.on_atomic(sq, info, packet, conn, memory),
             _ => Verdict::Ignore(Drop::ReservedSyndrome),
         };
-        if self.una != before && !matches!(verdict, Verdict::Rewind { implied: true, .. }) {
-            self.implied = None;
-        }
         (verdict, grant)
     }
 

@@ -11,7 +11,7 @@ use crate::attr::{QpAttr, QpKind, QpState};
 use crate::completer::Completer;
 use crate::conn::Conn;
 use crate::cq::Cq;
-use crate::dcqcn::ReactionPoint;
+use crate::dcqcn::{Pacer, Rate, ReactionPoint};
 use crate::nic::Nic;
 use crate::path::{Path, Transmit};
 use crate::reason::{Cause, Count, Rule};
@@ -66,7 +66,9 @@ pub(crate) struct Inner {
     retries_left: u8,
     rnr_retries_left: u8,
     pub(crate) cc: Option<ReactionPoint>,
-    /// When congestion control lets the next packet go.
+    /// The rate that the program allows, and when the next packet may go at it.
+    limit: Option<(Rate, Pacer)>,
+    /// When congestion control, or the limit, lets the next packet go.
     pace: Option<Time>,
     /// The time that the NIC's timer queue holds for this QP: no later than its deadline.
     armed: Option<Time>,
@@ -161,6 +163,7 @@ impl Qp {
             retries_left: 0,
             rnr_retries_left: 0,
             cc: None,
+            limit: None,
             pace: None,
             armed: None,
             established: false,

@@ -285,26 +285,24 @@ impl Requester {
         }
     }
 
-    /// Goes back to `psn`, which a started WQE from `first` on holds.
-    pub(crate) fn rewind(&mut self, sq: &Sq, first: u64, psn: Psn) {
-        let Some(index) = sq.find(first, psn) else {
+    /// Goes back to `psn`, which a started WQE holds.
+    pub(crate) fn rewind(&mut self, sq: &Sq, psn: Psn) {
+        let Some(index) = sq.find(sq.first(), psn) else {
             return;
         };
         let Some(wqe) = sq.get(index) else {
             return;
         };
-        // Reads from there on will be sent anew.
-        let from = index.max(sq.first());
-        for i in from..self.next {
-            let again = sq.get(i).is_some_and(|w| w.awaits_response() && w.stage == Stage::Started);
-            self.reads -= u32::from(again).min(self.reads);
-        }
         let offset = psn.since(wqe.first_psn);
-        let is_behind = index < self.next || (index == self.next && offset < self.offset);
-        if is_behind {
-            self.next = index;
-            self.offset = offset;
+        if (index, offset) >= (self.next, self.offset) {
+            // It is still to be sent.
+            return;
         }
+        // READs from there on will be sent anew.
+        let again = (index..self.next).filter_map(|i| sq.get(i)).filter(|w| w.awaits_response());
+        self.reads = self.reads.saturating_sub(u32::try_from(again.count()).unwrap_or(u32::MAX));
+        self.next = index;
+        self.offset = offset;
         self.unasked = 0;
     }
 

@@ -6,7 +6,7 @@ use super::{Cx, Inner};
 use crate::attr::{AhAttr, AttrError, AttrMask, Limits, QpAttr, QpKind, QpState};
 use crate::completer::Completer;
 use crate::config::NicConfig;
-use crate::dcqcn::ReactionPoint;
+use crate::dcqcn::{Pacer, Rate, ReactionPoint};
 use crate::path::Path;
 use crate::requester::Requester;
 use crate::responder::Responder;
@@ -88,6 +88,10 @@ impl Inner {
         if mask.contains(AttrMask::AV) && cx.qp.kind.is_connected() {
             self.path = flow_path(config, &attr.ah, cx.qp.qpn, attr.dest_qp);
         }
+        if mask.contains(AttrMask::RATE_LIMIT) {
+            let rate = Rate::from_bps(u64::from(attr.rate_limit) * 1000);
+            self.limit = (attr.rate_limit != 0).then(|| (rate, Pacer::default()));
+        }
         if mask.intersects(AttrMask::RETRY_CNT | AttrMask::RNR_RETRY) {
             self.refill_retries();
         }
@@ -124,6 +128,7 @@ impl Inner {
         self.path = None;
         self.xrc = None;
         self.cc = None;
+        self.limit = None;
         self.established = false;
         self.draining = false;
         self.conn = crate::conn::Conn::new(cx.qp.kind, cx.qp.qpn, cx.qp.pd, self.conn.profile);

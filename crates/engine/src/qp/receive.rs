@@ -165,7 +165,7 @@ impl Inner {
         }
         tracing::debug!(qpn = %cx.qp.qpn, to = %to, top = %self.requester.top(), "go back");
         self.requester.window.on_loss(self.requester.top());
-        self.requester.rewind(&self.sq, self.completer.cursor(), to);
+        self.requester.rewind(&self.sq, to);
         self.start_retransmit(cx.now);
     }
 
@@ -177,7 +177,7 @@ impl Inner {
             return;
         }
         tracing::debug!(qpn = %cx.qp.qpn, psn = %to, wait = ?timer.duration(), "RNR wait");
-        self.requester.rewind(&self.sq, self.completer.cursor(), to);
+        self.requester.rewind(&self.sq, to);
         self.start_rnr(cx.now, timer);
     }
 

@@ -11,6 +11,7 @@ use crate::reason::{Cause, Count, Rule};
 use crate::requester::{Blocked, Emit, Next};
 use crate::responder::{Env, Outgoing, ReplyPacket};
 use crate::sq::{Local, Stage};
+use crate::time::Time;
 use crate::types::{AsyncEvent, WcStatus};
 use crate::wr::SendOp;
 
@@ -95,8 +96,8 @@ impl Inner {
         });
         let payload = gather.as_ref().map_or(Payload::None, Payload::Memory);
         put(cx, path, &packet.bth, &packet.ext, payload);
-        if let (Some(cc), Some(gather)) = (&mut self.cc, &gather) {
-            cc.on_sent(cx.now, wire_bytes(gather.len()));
+        if let Some(gather) = &gather {
+            self.count_data(cx.now, gather.len());
         }
     }
 
@@ -126,7 +127,7 @@ impl Inner {
     }
 
     /// IBA 10.3.1: in SQD what was begun goes on, nothing new begins.
-    fn may_send(&mut self, now: crate::time::Time) -> bool {
+    fn may_send(&mut self, now: Time) -> bool {
         let begun =
             self.sq.get(self.requester.position()).is_some_and(|w| w.stage == Stage::Started);
         let state_allows = match self.state() {
@@ -138,11 +139,24 @@ impl Inner {
         state_allows && self.rnr.is_none() && waits && !self.must_wait(now)
     }
 
-    /// Whether congestion control holds data back, and if so, until when it does.
-    fn must_wait(&mut self, now: crate::time::Time) -> bool {
-        let at = self.cc.as_ref().map(|cc| cc.may_send_at(now));
-        self.pace = at.filter(|&at| at > now);
+    /// Whether congestion control or the rate limit holds data back, and if so, until when.
+    fn must_wait(&mut self, now: Time) -> bool {
+        let cc = self.cc.as_ref().map(|cc| cc.may_send_at(now));
+        let limit = self.limit.as_ref().map(|(_, pacer)| pacer.may_send_at(now));
+        self.pace = cc.max(limit).filter(|&at| at > now);
         self.pace.is_some()
+    }
+
+    /// A packet with `len` bytes of payload went out: what congestion control and the rate limit
+    /// count is that with Ethernet, IP, UDP, BTH and ICRC.
+    fn count_data(&mut self, now: Time, len: usize) {
+        let bytes = len as u64 + 60;
+        if let Some(cc) = &mut self.cc {
+            cc.on_sent(now, bytes);
+        }
+        if let Some((rate, pacer)) = &mut self.limit {
+            pacer.on_sent(now, bytes, *rate);
+        }
     }
 
     fn send_packet<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, emit: &Emit) -> Step {
@@ -161,9 +175,7 @@ impl Inner {
         } else {
             self.retire(cx);
         }
-        if let Some(cc) = &mut self.cc {
-            cc.on_sent(cx.now, wire_bytes(emit.len));
-        }
+        self.count_data(cx.now, emit.len);
         Step::Went
     }
 
@@ -293,12 +305,6 @@ impl Inner {
     pub(crate) fn in_flight(&self) -> bool {
         self.conn.reliable() && self.completer.una() != self.requester.reached(&self.sq)
     }
-}
-
-/// What a packet with a payload of `len` bytes counts for congestion control: with Ethernet, IP,
-/// UDP, BTH and ICRC.
-const fn wire_bytes(len: usize) -> u64 {
-    len as u64 + 60
 }
 
 /// Hands a packet to the sink and counts it.

@@ -96,7 +96,7 @@ impl Inner {
         }
         self.completer.forget_implied();
         self.requester.window.on_timeout(self.requester.top());
-        self.requester.rewind(&self.sq, self.completer.cursor(), una);
+        self.requester.rewind(&self.sq, una);
         self.start_retransmit(cx.now);
     }
 }

@@ -111,3 +111,28 @@ fn a_slow_qp_does_not_time_out_while_it_waits_its_turn() {
     n.arrive_ack(qp, 100, 1);
     assert_eq!(n.done(), [(1, OK)]);
 }
+
+#[test]
+fn a_rate_limit_spaces_packets_until_it_is_lifted() {
+    // ibv_modify_qp(3), IBV_QP_RATE_LIMIT: kbit/s.
+    let mut n = crate::lab::lab();
+    let qp = n.rc(|_| {});
+    let set = |n: &Node, rate_limit| {
+        let attr = urxe_engine::QpAttr { rate_limit, ..n.attr() };
+        n.nic.modify_qp(qp, &attr, urxe_engine::AttrMask::RATE_LIMIT).unwrap();
+    };
+    set(&n, 8000);
+    // 1,084 bytes take 1.084 ms; a sender that was idle is 50 µs ahead at most.
+    n.post(qp, 1, WRITE, 3072);
+    assert_eq!(n.psns(), [100]);
+    assert_eq!(n.nic.next_deadline().unwrap().why, TimerKind::Pace);
+    assert_eq!(n.next_deadline(), Some(Duration::from_micros(1034)));
+    assert_eq!(n.psns(), [101]);
+    assert_eq!(n.next_deadline(), Some(Duration::from_micros(1084)));
+    assert_eq!(n.psns(), [102]);
+    set(&n, 0);
+    n.post(qp, 2, WRITE, 3072);
+    assert_eq!(n.psns(), [103, 104, 105]);
+    n.arrive_ack(qp, 105, 2);
+    assert_eq!((n.done(), n.next_deadline()), (vec![(1, OK), (2, OK)], None));
+}
