@@ -175,8 +175,10 @@ impl Transmit for Sink<'_> {
         let flow = flow_of(path);
         self.batch.push(flow, header, |out| payload.append_to(out), pad);
         if let Some(observer) = &self.device.observer {
+            let at = Instant::now();
             observer.packet(&Passage {
-                time: self.device.epoch.elapsed(),
+                at,
+                time: at.duration_since(self.device.epoch),
                 sent: true,
                 flow,
                 bytes: self.batch.last(),

@@ -1,7 +1,7 @@
 //! Looking on: each packet that leaves and arrives, and what became of it.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use urxe_engine::Drop;
 use urxe_net::Flow;
@@ -10,6 +10,9 @@ use urxe_wire::Verdict;
 /// A packet that passed a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage<'a> {
+    /// When it was handed to the port, or taken from it, which is before it was acted upon: what
+    /// an answer's time is compared with, on one device or between two.
+    pub at: Instant,
     /// Since the device was opened.
     pub time: Duration,
     /// Whether it left; else it arrived.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use urxe_engine::{Count, Drop as DropReason, Received, Time};
 use urxe_net::RxPacket;
@@ -37,8 +37,9 @@ impl Device {
             self.with_sink(|sink| {
                 if arrived {
                     rx.for_each(self.icrc, self.port.stats(), |packet| {
+                        let seen = self.observer.as_ref().map(|_| Instant::now());
                         let fate = self.take_in(now, &packet, sink);
-                        self.show(&packet, fate);
+                        self.show(seen, &packet, fate);
                     });
                 }
                 if due {
@@ -74,10 +75,11 @@ impl Device {
         self.nic.accept(now, &received, sink)
     }
 
-    fn show(&self, packet: &RxPacket<'_>, fate: Result<(), DropReason>) {
-        if let Some(observer) = &self.observer {
+    fn show(&self, seen: Option<Instant>, packet: &RxPacket<'_>, fate: Result<(), DropReason>) {
+        if let (Some(observer), Some(at)) = (&self.observer, seen) {
             observer.packet(&Passage {
-                time: self.epoch.elapsed(),
+                at,
+                time: at.duration_since(self.epoch),
                 sent: false,
                 flow: packet.flow,
                 bytes: packet.bytes,
