@@ -192,6 +192,12 @@ impl<E> Fabric<E> {
         &self.trace
     }
 
+    /// Gives the trace away; the run is over.
+    #[must_use]
+    pub fn into_trace(self) -> Trace {
+        self.trace
+    }
+
     /// What stands between the engine and who looks at it.
     pub fn interpose(&mut self) -> &mut dyn Interpose {
         self.interpose.as_mut()

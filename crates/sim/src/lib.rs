@@ -7,14 +7,22 @@
 pub mod fault;
 pub mod frame;
 pub mod link;
+pub mod plan;
 pub mod trace;
 
 mod fabric;
 mod interpose;
+mod oracle;
 mod rng;
+mod run;
+mod settings;
 mod share;
+mod world;
 
 pub use fabric::{Fabric, FabricConfig, Sink, Step, Topology};
 pub use interpose::{Faithful, Interpose};
+pub use oracle::{Invariant, Violation};
 pub use rng::Rng;
+pub use run::{Outcome, Run, Stats};
+pub use settings::Settings;
 pub use share::{Share, ShareError};
