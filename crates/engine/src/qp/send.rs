@@ -81,6 +81,7 @@ impl Inner {
         match responder.next_reply(&env) {
             None => return Step::Rest,
             Some(Outgoing::Packet(packet)) => self.put_reply(cx, &path, &packet),
+            Some(Outgoing::Dropped(why)) => cx.nic.counters.dropped(why),
             Some(Outgoing::Lost { blame, cause }) => {
                 cx.nic.counters.add(Count::NakErrorSent, 1);
                 self.fail_responder(cx, blame, cause);

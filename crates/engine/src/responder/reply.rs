@@ -7,7 +7,7 @@ use urxe_wire::{
 
 use super::{Blame, Env, Receives, Reply, Responder, aeth, credit_of};
 use crate::conn::Conn;
-use crate::reason::{Cause, Rule};
+use crate::reason::{Cause, Drop, Rule};
 
 /// A response packet, its payload pinned.
 pub(crate) struct ReplyPacket {
@@ -22,6 +22,8 @@ pub(crate) enum Outgoing {
     Packet(ReplyPacket),
     /// The memory of a READ is gone: a NAK is queued, the QP is to go to error.
     Lost { blame: Blame, cause: Cause },
+    /// Nothing: the memory of a READ that came again is gone.
+    Dropped(Drop),
 }
 
 impl Responder {
@@ -83,6 +85,8 @@ impl Responder {
             let (pd, qpn, need) = (conn.pd, conn.qpn.value(), Access::REMOTE_READ);
             match env.memory.remote(pd, qpn, rkey, va, len.into(), need) {
                 Ok(pinned) => payload = Some(pinned),
+                // IBA 9.7.5.1.2: the peer may have had the first answer, and given the key up.
+                Err(_) if again => return Outgoing::Dropped(Drop::BadDuplicate),
                 Err(e) => {
                     // Deregistered since it was accepted: nothing behind it is answered either.
                     self.replies.clear();

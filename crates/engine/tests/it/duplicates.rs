@@ -113,6 +113,26 @@ fn a_read_that_comes_again_has_its_rights_checked_again() {
     assert_eq!(n.dropped(Drop::BadDuplicate), 1);
 }
 
+/// The peer may have had the first answer and given the key up: the QP goes on.
+#[test]
+fn a_read_that_comes_again_and_loses_its_memory_amid_the_answer_is_broken_off() {
+    let mut n = lab();
+    let qp = n.rc256();
+    let region = n.region(Access::REMOTE_READ);
+    let ask = reth(BASE, region.rkey, 600);
+    n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, ask, &[]);
+    assert_eq!(n.sent().len(), 3);
+    n.sink.full = true;
+    n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, ask, &[]);
+    n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 503, reth(0, 0, 0), &[]);
+    n.nic.memory().dereg_mr(region.id).unwrap();
+    n.sink.full = false;
+    n.nic.pump(n.now, &mut n.sink);
+    assert_eq!(n.sent(), ["RC_ACKNOWLEDGE psn=503 ack credits=0 msn=2"]);
+    assert_eq!(n.state(qp), QpState::Rts);
+    assert_eq!(n.dropped(Drop::BadDuplicate), 1);
+}
+
 #[test]
 fn an_atomic_that_comes_again_is_answered_from_what_was_saved() {
     let mut n = lab();
