@@ -20,6 +20,32 @@ pub struct Common {
     /// How the ICRC of what arrives is checked: strict, solve or off [env: URXE_ICRC]
     #[arg(long, value_name = "HOW", help_heading = "Device")]
     pub icrc: Option<String>,
+    /// What to send and receive through: udp, or raw:INTERFACE for whole frames (needs root or
+    /// CAP_NET_RAW) [env: URXE_PORT]
+    #[arg(long = "port", value_name = "KIND", help_heading = "Device")]
+    pub port: Option<String>,
+    /// Write what passes to this file, as pcapng with reasons [env: URXE_PCAP]
+    #[arg(long, value_name = "FILE", help_heading = "Device")]
+    pub pcap: Option<String>,
+    /// Packets to lose, each way, such as 1% [env: URXE_LOSS]
+    #[arg(long, value_name = "SHARE", help_heading = "Faults of the link")]
+    pub loss: Option<String>,
+    /// Packets to double [env: URXE_DUP]
+    #[arg(long, value_name = "SHARE", help_heading = "Faults of the link")]
+    pub dup: Option<String>,
+    /// Packets to let others overtake [env: URXE_REORDER]
+    #[arg(long, value_name = "SHARE", help_heading = "Faults of the link")]
+    pub reorder: Option<String>,
+    /// Packets to change a bit of [env: URXE_CORRUPT]
+    #[arg(long, value_name = "SHARE", help_heading = "Faults of the link")]
+    pub corrupt: Option<String>,
+    /// Time that each packet takes more, such as 2ms [env: URXE_DELAY]
+    #[arg(long, value_name = "TIME", help_heading = "Faults of the link")]
+    pub delay: Option<String>,
+    /// All faults in one, a direction each if need be: loss=1%,burst=0.1%:8,tx.delay=2ms,rx.rate=1gbit
+    /// [env: URXE_FAULTS]
+    #[arg(long, value_name = "LIST", help_heading = "Faults of the link")]
+    pub faults: Option<String>,
     /// Where random choices start, so that a run can be done again [env: URXE_SEED]
     #[arg(long, value_name = "N", help_heading = "Device")]
     pub seed: Option<u64>,
@@ -42,6 +68,14 @@ impl Common {
         set("mtu", self.mtu.map(|n| n.to_string()))?;
         set("profile", self.profile.clone())?;
         set("icrc", self.icrc.clone())?;
+        set("port", self.port.clone())?;
+        set("pcap", self.pcap.clone())?;
+        set("loss", self.loss.clone())?;
+        set("dup", self.dup.clone())?;
+        set("reorder", self.reorder.clone())?;
+        set("corrupt", self.corrupt.clone())?;
+        set("delay", self.delay.clone())?;
+        set("faults", self.faults.clone())?;
         set("seed", self.seed.map(|n| n.to_string()))?;
         Ok(config)
     }

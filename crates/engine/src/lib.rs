@@ -40,7 +40,7 @@ pub use config::{Caps, NicConfig, Profile};
 pub use cq::{Arm, ResizeError};
 pub use nic::{CqInfo, Nic, QpInfo, QpInit, SrqInit, VerbsError};
 pub use path::{Ecn, Path, Payload, Received, Transmit};
-pub use reason::{Cause, Count, Counters, Drop, Rule};
+pub use reason::{Cause, Count, Counters, Drop, Rule, Why};
 pub use rq::SrqAttr;
 pub use time::{Deadline, Time, TimerKind};
 pub use types::{

@@ -4,6 +4,8 @@ use core::net::IpAddr;
 
 use urxe_memory::Gather;
 
+use crate::reason::Why;
+
 /// ECN bits of the IP header (RFC 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
@@ -91,6 +93,9 @@ impl Payload<'_> {
 pub trait Transmit {
     /// How many more packets this sink takes now. The engine stops at 0 and keeps its work.
     fn room(&self) -> usize;
+
+    /// Why the next packet is sent, where that is no new request's nor a plain answer's doing.
+    fn why(&mut self, _why: Why) {}
 
     /// One packet: BTH and extension headers in `header`, then the payload, then `pad` zero bytes
     /// (0 to 3), then an ICRC that the port computes. Called only while [`Self::room`] is not 0.

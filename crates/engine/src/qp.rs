@@ -14,7 +14,7 @@ use crate::cq::Cq;
 use crate::dcqcn::{Pacer, Rate, ReactionPoint};
 use crate::nic::Nic;
 use crate::path::{Path, Transmit};
-use crate::reason::{Cause, Count, Rule};
+use crate::reason::{Cause, Count, Rule, Why};
 use crate::requester::Requester;
 use crate::responder::{Receives, Responder};
 use crate::rq::{Ring, Srq, Taken};
@@ -72,6 +72,10 @@ pub(crate) struct Inner {
     pace: Option<Time>,
     /// The time that the NIC's timer queue holds for this QP: no later than its deadline.
     armed: Option<Time>,
+    /// Why packets are being sent again.
+    again: Why,
+    /// Why the NAK that waits is sent.
+    nak: Option<Why>,
     /// Whether the peer has been heard in RTR.
     established: bool,
     /// Whether a request goes before the next packet of a READ's data.
@@ -166,6 +170,8 @@ impl Qp {
             limit: None,
             pace: None,
             armed: None,
+            again: Why::Timeout,
+            nak: None,
             established: false,
             request_turn: false,
             draining: false,

@@ -299,6 +299,42 @@ impl fmt::Display for Rule {
     }
 }
 
+/// Why a packet is sent, where that is no new request's nor a plain answer's doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It was sent before: the local ACK timeout ran out.
+    Timeout,
+    /// It was sent before: the peer's NAK says that it, or one before it, is missing.
+    Nak,
+    /// It was sent before: a response behind the one to it has come.
+    ImpliedNak,
+    /// It was sent before: the peer had no receive WQE then.
+    RnrOver,
+    /// A NAK: a PSN is missing. The one that was expected, the one that came.
+    Gap(Psn, Psn),
+    /// A NAK: there is no receive WQE.
+    NotReady,
+    /// A NAK: the request was refused.
+    Refused(Cause),
+    /// A CNP: the network marked a packet of the peer's.
+    Congestion,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => f.write_str("sent again: no answer came in time"),
+            Self::Nak => f.write_str("sent again: the peer's NAK asks for it"),
+            Self::ImpliedNak => f.write_str("sent again: the response to it is missing"),
+            Self::RnrOver => f.write_str("sent again: the RNR wait is over"),
+            Self::Gap(expected, got) => write!(f, "NAK: expected PSN {expected}, got {got}"),
+            Self::NotReady => f.write_str("RNR NAK: no receive WQE"),
+            Self::Refused(cause) => write!(f, "NAK: {cause}"),
+            Self::Congestion => f.write_str("CNP: a packet came marked CE"),
+        }
+    }
+}
+
 /// Why a completion failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {

@@ -61,6 +61,44 @@ pub trait Port: Send + Sync + fmt::Debug {
     fn stats(&self) -> &PortStats;
 }
 
+impl<P: Port + ?Sized> Port for Box<P> {
+    fn caps(&self) -> &PortCaps {
+        (**self).caps()
+    }
+
+    fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
+        (**self).send(batch)
+    }
+
+    fn recv(&self, batch: &mut RxBatch) -> io::Result<usize> {
+        (**self).recv(batch)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        (**self).fd()
+    }
+
+    fn wait_writable(&self, timeout_ms: i32) -> io::Result<()> {
+        (**self).wait_writable(timeout_ms)
+    }
+
+    fn join(&self, group: IpAddr) -> Result<(), PortError> {
+        (**self).join(group)
+    }
+
+    fn leave(&self, group: IpAddr) -> Result<(), PortError> {
+        (**self).leave(group)
+    }
+
+    fn next_deadline(&self) -> Option<Duration> {
+        (**self).next_deadline()
+    }
+
+    fn stats(&self) -> &PortStats {
+        (**self).stats()
+    }
+}
+
 /// What a port is and can.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortCaps {

@@ -1,10 +1,12 @@
 //! What a device is opened with; flags and `URXE_*` variables set the same.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use urxe_engine::{Caps, Profile};
 use urxe_net::IcrcMode;
+use urxe_net::impair::Impairment;
 use urxe_wire::Mtu;
 
 use crate::{Error, Observer};
@@ -19,11 +21,29 @@ pub enum Address {
     Of(IpAddr),
 }
 
+/// What a device sends and receives through.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum PortKind {
+    /// UDP sockets: no privileges.
+    #[default]
+    Udp,
+    /// Whole frames on this interface: needs CAP_NET_RAW.
+    Raw(String),
+}
+
 /// What a device is opened with.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Our address (`URXE_ADDR`).
     pub address: Address,
+    /// What it sends and receives through (`URXE_PORT`: udp, or raw:INTERFACE).
+    pub port: PortKind,
+    /// Where to write what passes, as pcapng (`URXE_PCAP`).
+    pub pcap: Option<PathBuf>,
+    /// Faults of the link, as `loss=1%,tx.delay=2ms` (`URXE_FAULTS`; and, each adding one,
+    /// `URXE_LOSS`, `URXE_DUP`, `URXE_REORDER`, `URXE_CORRUPT`, `URXE_DELAY`, `URXE_JITTER`,
+    /// `URXE_RATE`).
+    pub faults: String,
     /// Path MTU to be able to carry (`URXE_MTU`: 256 to 4096); `None` takes what fits the link.
     pub mtu: Option<Mtu>,
     /// Manners (`URXE_PROFILE`: strict, rxe, connectx).
@@ -46,6 +66,9 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             address: Address::Loopback,
+            port: PortKind::Udp,
+            pcap: None,
+            faults: String::new(),
             mtu: None,
             profile: Profile::STRICT,
             icrc: IcrcMode::Solve,
@@ -60,6 +83,14 @@ impl Default for Config {
 
 fn wrong(name: &str, value: &str, problem: impl Into<String>) -> Error {
     Error::Setting { name: name.into(), value: value.into(), problem: problem.into() }
+}
+
+fn port_kind(name: &str, value: &str) -> Result<PortKind, Error> {
+    match (value, value.strip_prefix("raw:")) {
+        ("udp", _) => Ok(PortKind::Udp),
+        (_, Some(interface)) if !interface.is_empty() => Ok(PortKind::Raw(interface.to_owned())),
+        _ => Err(wrong(name, value, "wanted udp, or raw: and an interface, as raw:eth0")),
+    }
 }
 
 impl Config {
@@ -118,10 +149,43 @@ impl Config {
                 let fits = u32::try_from(n).ok().filter(|n| (4..=1 << 22).contains(n));
                 self.window = fits.ok_or_else(|| wrong(name, value, "wanted 4 to 4194304"))?;
             }
+            "port" => self.port = port_kind(name, value)?,
+            "pcap" => self.pcap = Some(value.into()),
+            "faults" => self.add_faults(name, value, value)?,
+            "loss" | "reorder" | "corrupt" | "delay" | "jitter" | "rate" => {
+                self.add_faults(name, value, &format!("{}={value}", name.to_ascii_lowercase()))?;
+            }
+            "dup" => self.add_faults(name, value, &format!("duplicate={value}"))?,
             "seed" => self.seed = Some(number("0 to 18446744073709551615")?),
             _ => {}
         }
         Ok(())
+    }
+
+    fn add_faults(&mut self, name: &str, value: &str, faults: &str) -> Result<(), Error> {
+        let joined = if self.faults.is_empty() {
+            faults.to_owned()
+        } else {
+            format!("{},{faults}", self.faults)
+        };
+        joined.parse::<Impairment>().map_err(|e| wrong(name, value, e.to_string()))?;
+        self.faults = joined;
+        Ok(())
+    }
+
+    /// The faults of the link, if there are any.
+    pub(crate) fn impairment(&self) -> Result<Option<Impairment>, Error> {
+        if self.faults.is_empty() {
+            return Ok(None);
+        }
+        let mut faults: Impairment =
+            self.faults.parse().map_err(|e| wrong("FAULTS", &self.faults, format!("{e}")))?;
+        if let Some(seed) = self.seed
+            && faults.seed == 0
+        {
+            faults.seed = seed;
+        }
+        Ok(Some(faults))
     }
 
     /// The addresses to try, in order.

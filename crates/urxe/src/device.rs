@@ -8,13 +8,13 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use urxe_engine::{Nic, NicConfig, Path, Payload, Time, Transmit};
-use urxe_net::udp::{UdpConfig, UdpPort};
-use urxe_net::{Flow, IcrcMode, Port, PortError, RxBatch, TxBatch};
+use urxe_engine::{Nic, NicConfig, Path, Payload, Time, Transmit, Why};
+use urxe_net::tap::TapHandle;
+use urxe_net::{Flow, IcrcMode, Port, RxBatch, TxBatch};
 use urxe_wire::Verdict;
 
-use crate::config::LAST_LOOPBACK;
 use crate::events::{Events, Wake};
+use crate::link::Link;
 use crate::{Config, Error, Observer, Passage};
 
 /// Packets of one transmit batch.
@@ -28,6 +28,7 @@ const RX_SLOTS: usize = 16;
 pub(crate) struct Device {
     pub(crate) nic: Nic,
     pub(crate) port: Box<dyn Port>,
+    pub(crate) tap: Option<TapHandle>,
     pub(crate) icrc: IcrcMode,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) epoch: Instant,
@@ -57,7 +58,7 @@ impl fmt::Debug for Device {
 
 impl Device {
     pub(crate) fn open(config: &Config) -> Result<Arc<Self>, Error> {
-        let port = open_port(config)?;
+        let Link { port, tap } = Link::open(config)?;
         let caps = port.caps().clone();
         let seed = config.seed.unwrap_or_else(now_as_seed);
         let nic = Nic::new(NicConfig {
@@ -71,6 +72,7 @@ impl Device {
         let device = Arc::new(Self {
             nic,
             port,
+            tap,
             icrc: config.icrc,
             observer: config.observer.clone(),
             epoch: Instant::now(),
@@ -101,7 +103,7 @@ impl Device {
     pub(crate) fn with_sink<R>(&self, f: impl FnOnce(&mut Sink<'_>) -> R) -> R {
         let spare = self.tx.lock().pop();
         let batch = spare.unwrap_or_else(|| TxBatch::new(TX_PACKETS, TX_LEN));
-        let mut sink = Sink { device: self, batch };
+        let mut sink = Sink { device: self, batch, why: None };
         let result = f(&mut sink);
         sink.flush();
         self.tx.lock().push(sink.batch);
@@ -122,26 +124,12 @@ fn now_as_seed() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(0)
 }
 
-fn open_port(config: &Config) -> Result<Box<dyn Port>, Error> {
-    let mut tried_all = false;
-    for address in config.candidates() {
-        let udp = UdpConfig { mtu: config.mtu, gso: config.gso, ..UdpConfig::new(address) };
-        match UdpPort::open(&udp) {
-            Ok(port) => return Ok(Box::new(port)),
-            Err(PortError::Taken(_)) if config.address == crate::Address::Loopback => {
-                tried_all = true;
-            }
-            Err(e) => return Err(e.into()),
-        }
-    }
-    debug_assert!(tried_all, "there is at least one candidate");
-    Err(Error::NoFreeAddress { tried: LAST_LOOPBACK })
-}
-
 /// What the engine sends through.
 pub(crate) struct Sink<'a> {
     device: &'a Device,
     batch: TxBatch,
+    /// Why the next packet is sent.
+    why: Option<Why>,
 }
 
 /// How long a full socket is waited for before packets are let go, milliseconds.
@@ -171,9 +159,17 @@ impl Transmit for Sink<'_> {
         self.batch.room()
     }
 
+    fn why(&mut self, why: Why) {
+        self.why = Some(why);
+    }
+
     fn packet(&mut self, path: &Path, header: &[u8], payload: Payload<'_>, pad: usize) {
         let flow = flow_of(path);
         self.batch.push(flow, header, |out| payload.append_to(out), pad);
+        let why = self.why.take();
+        if let (Some(why), Some(_)) = (why, &self.device.tap) {
+            self.batch.comment_last(&why.to_string());
+        }
         if let Some(observer) = &self.device.observer {
             let at = Instant::now();
             observer.packet(&Passage {
@@ -182,6 +178,7 @@ impl Transmit for Sink<'_> {
                 sent: true,
                 flow,
                 bytes: self.batch.last(),
+                why,
                 verdict: Verdict::Ok,
                 fate: Ok(()),
             });

@@ -55,13 +55,14 @@ mod device;
 mod error;
 mod events;
 mod exchange;
+mod link;
 mod memory;
 mod observe;
 mod progress;
 mod qp;
 mod srq;
 
-pub use config::{Address, Config};
+pub use config::{Address, Config, PortKind};
 pub use context::{Context, PortAttr, PortState};
 pub use cq::{CompChannel, Cq};
 pub use error::Error;
@@ -76,7 +77,7 @@ pub use urxe_engine::{
     QpCaps, QpInfo, QpKind, QpState, Rule, SendFlags, SendOp, SendWr, SrqAttr, UdDest, VerbsError,
     WcFlags, WcOpcode, WcStatus,
 };
-pub use urxe_engine::{CqId, Drop as DropReason};
+pub use urxe_engine::{CqId, Drop as DropReason, Why};
 pub use urxe_memory::{Access, KeyError, MemoryError, MwType, Sge};
 pub use urxe_net::{Flow, IcrcMode, PortError, PortStatsSnapshot};
 pub use urxe_wire::{AckTimeout, FlushLevel, FlushScope, Mtu, Psn, QKey, Qpn, RnrTimer};

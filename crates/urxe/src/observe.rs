@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use urxe_engine::Drop;
+use urxe_engine::{Drop, Why};
 use urxe_net::Flow;
 use urxe_wire::Verdict;
 
@@ -21,6 +21,8 @@ pub struct Passage<'a> {
     pub flow: Flow,
     /// BTH to ICRC. The ICRC of a packet that leaves is not computed yet: four zeros.
     pub bytes: &'a [u8],
+    /// Why a packet leaves, where that is no new request's nor a plain answer's doing.
+    pub why: Option<Why>,
     /// What the ICRC of a packet that arrived says.
     pub verdict: Verdict,
     /// What became of a packet that arrived; `Ok` for one that leaves.

@@ -76,6 +76,14 @@ impl Device {
     }
 
     fn show(&self, seen: Option<Instant>, packet: &RxPacket<'_>, fate: Result<(), DropReason>) {
+        if let (Err(why), Some(tap), Some(record)) = (fate, &self.tap, packet.record) {
+            let text = if packet.verdict.is_ok() {
+                format!("dropped: {why} ({})", why.rule())
+            } else {
+                "dropped: the ICRC is wrong".to_owned()
+            };
+            tap.comment(record, &text);
+        }
         if let (Some(observer), Some(at)) = (&self.observer, seen) {
             observer.packet(&Passage {
                 at,
@@ -83,6 +91,7 @@ impl Device {
                 sent: false,
                 flow: packet.flow,
                 bytes: packet.bytes,
+                why: None,
                 verdict: packet.verdict,
                 fate,
             });
@@ -146,6 +155,7 @@ impl Device {
         let deadline = self.nic.next_deadline().map(|d| d.at);
         self.asleep_until.store(deadline.map_or(u64::MAX, Time::as_nanos), SeqCst);
         let sleep = deadline.map_or(LOOK_UP, |at| at.saturating_since(now)).min(LOOK_UP);
+        let sleep = self.port.next_deadline().map_or(sleep, |port| port.min(sleep));
         wait(&[self.port.fd(), self.wake.fd()], Some(sleep))?;
         self.asleep_until.store(0, SeqCst);
         self.wake.hush();

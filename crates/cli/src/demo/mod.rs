@@ -63,7 +63,7 @@ pub(crate) fn run(
     let open = |lossy: bool| -> Result<World, Failure> {
         let mut config = Config { observer: Some(recorder.clone()), ..config.clone() };
         if lossy {
-            config.set("LOSS", "5%")?;
+            config.set("FAULTS", "tx.loss=5%")?;
         }
         Ok(World { alice: Context::open(&config)?, bob: Context::open(&config)? })
     };

@@ -9,7 +9,7 @@ use crate::attr::{QpKind, QpState};
 use crate::completer::Verdict;
 use crate::cq::Cq;
 use crate::path::{Ecn, Received, Transmit};
-use crate::reason::{Cause, Count, Drop, Rule};
+use crate::reason::{Cause, Count, Drop, Rule, Why};
 use crate::responder::{Action, Arrived, Env, Request};
 use crate::types::{AsyncEvent, Completion, WcFlags, WcStatus};
 
@@ -137,6 +137,7 @@ impl Inner {
                     // again, and it is no new failure. rxe sends these.
                     return Err(Drop::AwaitingRetry);
                 }
+                self.again = if implied { Why::ImpliedNak } else { Why::Nak };
                 self.go_back(cx, to);
                 Ok(())
             }
@@ -145,6 +146,7 @@ impl Inner {
                 if self.rnr.is_some() {
                     return Err(Drop::AwaitingRetry);
                 }
+                self.again = Why::RnrOver;
                 self.wait_rnr(cx, to, timer);
                 Ok(())
             }
@@ -226,13 +228,18 @@ impl Inner {
             Action::Gap => {
                 count(Count::OutOfSequence);
                 count(Count::NakSeqSent);
+                let got = request.packet.bth.psn;
+                self.nak = Some(Why::Gap(self.responder.epsn(), got));
                 if self.conn.profile.cnp_with_nak {
                     self.notify(cx, self.conn.dest_qp, self.path);
                 }
                 return Err(Drop::Gap);
             }
             Action::Duplicate => count(Count::DuplicateRequest),
-            Action::NotReady => count(Count::OutOfBuffer),
+            Action::NotReady => {
+                count(Count::OutOfBuffer);
+                self.nak = Some(Why::NotReady);
+            }
             Action::Done(arrived) => {
                 match request.info.operation {
                     _ if !request.starts() => {}
@@ -248,6 +255,7 @@ impl Inner {
             Action::Fail { blame, arrived, cause, naked } => {
                 if naked {
                     count(Count::NakErrorSent);
+                    self.nak = Some(Why::Refused(cause));
                 }
                 if let Some(arrived) = arrived {
                     self.deliver(cx, cq, &arrived);
@@ -288,6 +296,7 @@ impl Inner {
         let cause = Cause::at(Rule::UnknownOpcode(bth.opcode), bth.psn);
         let blame = self.responder.refuse_unknown(bth.psn);
         cx.nic.counters.add(Count::NakErrorSent, 1);
+        self.nak = Some(Why::Refused(cause));
         self.fail_responder(cx, blame, cause);
         Ok(())
     }
@@ -323,6 +332,7 @@ impl Inner {
             ext.cnp = Some(urxe_wire::CnpPad::default());
             // The DSCP that ConnectX sends CNPs with by default.
             let path = crate::path::Path { traffic_class: 48 << 2, ..path };
+            cx.out.why(Why::Congestion);
             super::send::put(cx, &path, &bth, &ext, crate::path::Payload::None);
             cx.nic.counters.add(Count::CnpSent, 1);
         }

@@ -1,7 +1,7 @@
 //! Sending: answers first, then requests, a quantum at a time.
 
 use urxe_memory::{BindMw, Gather};
-use urxe_wire::{MAX_HEADER_LEN, emit_headers};
+use urxe_wire::{MAX_HEADER_LEN, Syndrome, emit_headers};
 
 use super::modify::own_port;
 use super::{Cx, Inner, Source};
@@ -96,6 +96,10 @@ impl Inner {
             pinned.slice(0, len).ok()
         });
         let payload = gather.as_ref().map_or(Payload::None, Payload::Memory);
+        let refuses = packet.ext.aeth.is_some_and(|a| !matches!(a.syndrome, Syndrome::Ack(_)));
+        if refuses && let Some(why) = self.nak.take() {
+            cx.out.why(why);
+        }
         put(cx, path, &packet.bth, &packet.ext, payload);
         if let Some(gather) = &gather {
             self.count_data(cx.now, gather.len());
@@ -214,6 +218,9 @@ impl Inner {
                 Payload::Memory(&gather)
             }
         };
+        if self.conn.reliable() && emit.bth.psn.is_before(self.requester.top()) {
+            cx.out.why(self.again);
+        }
         put(cx, &path, &bth, &emit.ext, payload);
         Ok(())
     }

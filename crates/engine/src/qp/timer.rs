@@ -2,7 +2,7 @@
 
 use super::{Cx, Inner};
 use crate::path::Transmit;
-use crate::reason::{Cause, Count, Rule};
+use crate::reason::{Cause, Count, Rule, Why};
 use crate::time::Time;
 use crate::types::WcStatus;
 
@@ -94,6 +94,7 @@ impl Inner {
             self.fail_front(cx, WcStatus::RetryExcErr, cause);
             return;
         }
+        self.again = Why::Timeout;
         self.completer.forget_implied();
         self.requester.window.on_timeout(self.requester.top());
         self.requester.rewind(&self.sq, una);

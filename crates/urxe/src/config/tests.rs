@@ -16,6 +16,11 @@ fn each_setting_is_read() {
     assert_eq!(set("GSO", "off").unwrap().gso, Some(false));
     assert_eq!(set("GSO", "auto").unwrap().gso, None);
     assert_eq!(set("WINDOW", "64").unwrap().window, 64);
+    assert_eq!(set("PORT", "raw:eth0").unwrap().port, PortKind::Raw("eth0".into()));
+    assert_eq!(set("PORT", "udp").unwrap().port, PortKind::Udp);
+    assert_eq!(set("PCAP", "a.pcapng").unwrap().pcap, Some("a.pcapng".into()));
+    assert_eq!(set("LOSS", "5%").unwrap().faults, "loss=5%");
+    assert_eq!(set("FAULTS", "tx.loss=5%").unwrap().faults, "tx.loss=5%");
     assert_eq!(set("SEED", "9").unwrap().seed, Some(9));
     assert!(set("TRACE", "whatever").is_ok(), "not a device's");
 }
@@ -34,5 +39,9 @@ fn what_cannot_be_read_says_what_is_wanted() {
     wants("ICRC", "maybe", "strict, solve or off");
     wants("GSO", "1", "on, off or auto");
     wants("WINDOW", "3", "4 to 4194304");
+    wants("PORT", "raw:", "raw:eth0");
+    wants("PORT", "tcp", "wanted udp");
+    wants("LOSS", "much", "%");
+    wants("DUP", "200%", "100");
     wants("SEED", "-1", "not a number");
 }
