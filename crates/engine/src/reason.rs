@@ -255,7 +255,7 @@ impl Rule {
             | Self::NakRemoteOperational => "IBA 9.7.5.2.8",
             Self::LocalKey(_) => "IBA 10.6.3",
             Self::ResponseOpcode(_) => "IBA 9.9.2.1",
-            Self::ResponseLength(..) => "IBA C9-101",
+            Self::ResponseLength(..) => "IBA 9.9.2.1",
             Self::RemoteKey(_)
             | Self::OpcodeSequence(_)
             | Self::NotAllowed(_)

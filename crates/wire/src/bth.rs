@@ -109,7 +109,7 @@ impl Repr for Bth {
 
     fn from_view(v: &View) -> Result<Self> {
         if v.version() != 0 {
-            // IBA C9-7: any other header version is dropped.
+            // IBA 9.2: any other header version is dropped.
             let got = u64::from(v.version());
             return Err(Error::new(View::NAME, "version", got, Wanted::Exactly(0)));
         }
