@@ -35,6 +35,7 @@ mod smoke;
 mod sq_errors;
 mod srq;
 mod states;
+mod storm;
 mod uc;
 mod ud;
 mod window;
