@@ -119,11 +119,6 @@ impl Requester {
         self.next
     }
 
-    /// Whether the WQE that goes next has been sent in part.
-    pub(crate) const fn mid_message(&self) -> bool {
-        self.offset != 0
-    }
-
     /// The PSN that goes next: all before it have been sent since the last rewind.
     pub(crate) fn reached(&self, sq: &Sq) -> Psn {
         match sq.get(self.next) {

@@ -137,7 +137,7 @@ impl Inner {
             self.sq.get(self.requester.position()).is_some_and(|w| w.stage == Stage::Started);
         let state_allows = match self.state() {
             QpState::Rts => true,
-            QpState::Sqd => begun || self.requester.mid_message(),
+            QpState::Sqd => begun,
             _ => false,
         };
         let waits = self.sq.get(self.requester.position()).is_some();

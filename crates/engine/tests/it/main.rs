@@ -14,6 +14,7 @@ mod hostile;
 mod inline;
 mod lab;
 mod lengths;
+mod lossy;
 mod multicast;
 mod objects;
 mod order;
