@@ -161,7 +161,7 @@ impl Requester {
             Stage::Started | Stage::Done => {}
             Stage::Posted => {
                 if wqe.flags.contains(SendFlags::FENCE) && self.reads != 0 {
-                    // ibv_post_send(3), IBV_SEND_FENCE: a fence waits for the READs and atomics before it.
+                    // ibv_post_send(3), IBV_SEND_FENCE: it waits for READs and atomics.
                     return Some(Blocked::Fence);
                 }
                 let ssn = self.ssn.next();
@@ -200,8 +200,8 @@ impl Requester {
             _ if segmented => usize::try_from(left.min(conn.mtu.into())).unwrap_or(0),
             _ => 0,
         };
-        let position = match (self.offset, last || !segmented) {
-            (_, true) if !segmented => Position::Only,
+        // Of what is not cut, the place does not matter.
+        let position = match (self.offset, last) {
             (0, true) => Position::Only,
             (0, false) => Position::First,
             (_, true) => Position::Last,
@@ -231,11 +231,8 @@ impl Requester {
             if wqe.stage == Stage::Posted {
                 wqe.stage = Stage::Started;
                 wqe.first_psn = psn;
-                wqe.psns = if emit.psns > 1 || wqe.awaits_response() {
-                    emit.psns
-                } else {
-                    conn.packets(wqe.length)
-                };
+                let answered = wqe.awaits_response();
+                wqe.psns = if answered { emit.psns } else { conn.packets(wqe.length) };
                 self.next_psn = wqe.end_psn();
                 self.ssn = self.ssn.next();
                 if !wqe.takes_recv_wqe() {
@@ -256,10 +253,7 @@ impl Requester {
             // Counted from `una`: one READ may take 2^23 PSNs, half the circle.
             let sent = self.top.since(una);
             again = psn.since(una) < sent;
-            let end = psn.add(emit.psns);
-            if end.since(una) > sent {
-                self.top = end;
-            }
+            self.top = una.add(sent.max(psn.add(emit.psns).since(una)));
             self.unasked = if emit.bth.ack_req { 0 } else { self.unasked + 1 };
         }
         if emit.last {
