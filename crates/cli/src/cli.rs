@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::demo::DemoArgs;
 use crate::dissect::{Filter, TimeStyle};
 use crate::pingpong::PingpongArgs;
+use crate::sim::SimArgs;
 
 /// A RoCEv2 network card in user space.
 #[derive(Debug, Parser)]
@@ -38,6 +39,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Play ping-pong with a stock ibv_rc_pingpong, ibv_uc_pingpong or ibv_ud_pingpong
     Pingpong(PingpongArgs),
+    /// Run the NIC in virtual time on a bad network, judged by an oracle
+    Sim(SimArgs),
     /// Show the RoCEv2 packets of a capture file, one a line
     Dissect(DissectArgs),
 }

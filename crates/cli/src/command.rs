@@ -11,6 +11,7 @@ use crate::cli::{Cli, Color, Command, DissectArgs};
 use crate::demo::{self, DemoArgs};
 use crate::dissect::{self, Filter, Options, Palette, Stop, Summary};
 use crate::pingpong::{self, PingpongArgs};
+use crate::sim::{self, SimArgs};
 
 /// Something that was looked for was found: `--strict` and a broken packet.
 const FOUND: u8 = 1;
@@ -23,6 +24,7 @@ pub fn run(cli: &Cli) -> ExitCode {
     match &cli.command {
         Command::Demo(args) => run_demo(cli, args),
         Command::Pingpong(args) => run_pingpong(cli, args),
+        Command::Sim(args) => run_sim(cli, args),
         Command::Dissect(args) => run_dissect(cli, args),
     }
 }
@@ -56,6 +58,17 @@ fn run_pingpong(cli: &Cli, args: &PingpongArgs) -> ExitCode {
     let errors = palette(cli.color, &io::stderr());
     match pingpong::run(args, &mut io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(e) => fail(&errors, &e.to_string()),
+    }
+}
+
+fn run_sim(cli: &Cli, args: &SimArgs) -> ExitCode {
+    let errors = palette(cli.color, &io::stderr());
+    let mut stdout = io::stdout();
+    let colours = palette(cli.color, &stdout);
+    match sim::run(args, &colours, &mut stdout) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(FOUND),
         Err(e) => fail(&errors, &e.to_string()),
     }
 }

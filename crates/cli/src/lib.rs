@@ -7,6 +7,8 @@ pub mod common;
 pub mod demo;
 pub mod dissect;
 pub mod pingpong;
+pub mod sim;
+pub mod units;
 
 mod command;
 

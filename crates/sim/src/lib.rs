@@ -17,6 +17,7 @@ mod rng;
 mod run;
 mod settings;
 mod share;
+mod shrink;
 mod world;
 
 pub use fabric::{Fabric, FabricConfig, Sink, Step, Topology};
@@ -26,3 +27,6 @@ pub use rng::Rng;
 pub use run::{Outcome, Run, Stats};
 pub use settings::Settings;
 pub use share::{Share, ShareError};
+pub use shrink::shrink;
+pub use urxe_engine::Profile;
+pub use urxe_engine::dcqcn::Rate;
