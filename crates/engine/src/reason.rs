@@ -254,8 +254,7 @@ impl Rule {
             | Self::NakRemoteAccess
             | Self::NakRemoteOperational => "IBA 9.7.5.2.8",
             Self::LocalKey(_) => "IBA 10.6.3",
-            Self::ResponseOpcode(_) => "IBA 9.9.2.1",
-            Self::ResponseLength(..) => "IBA 9.9.2.1",
+            Self::ResponseOpcode(_) | Self::ResponseLength(..) => "IBA 9.9.2.1",
             Self::RemoteKey(_)
             | Self::OpcodeSequence(_)
             | Self::NotAllowed(_)

@@ -11,10 +11,14 @@ const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 1, 1, 1));
 const OTHER: IpAddr = IpAddr::V6(Ipv6Addr::new(0xff0e, 0, 0, 0, 0, 0, 0, 1));
 
 fn arrive(n: &mut Node, dst: IpAddr, qpn: Qpn) {
+    arrive_marked(n, dst, qpn, 0);
+}
+
+fn arrive_marked(n: &mut Node, dst: IpAddr, qpn: Qpn, traffic_class: u8) {
     let deth = Deth { qkey: Q_KEY, reserved: 0, src_qp: Qpn::new(0x4321) };
     let ext = Ext { deth: Some(deth), ..Ext::NONE };
     let bytes = bytes_of(Bth::new(op("UD_SEND_ONLY"), qpn, Psn::ZERO), ext, b"to all");
-    let (src_port, traffic_class, hop_limit) = (1, 0, 1);
+    let (src_port, hop_limit) = (1, 1);
     let packet = Received { src: PEER, dst, src_port, traffic_class, hop_limit, bytes: &bytes };
     n.nic.receive(n.now, &packet, &mut n.sink);
 }
@@ -46,6 +50,16 @@ fn a_group_is_heard_by_each_qp_attached_to_it() {
     n.nic.detach_mcast(b, GROUP).unwrap();
     arrive(&mut n, GROUP, Qpn::MULTICAST);
     assert_eq!((n.done(), n.dropped(Drop::NoListener)), (vec![], 1));
+}
+
+/// The sender to a group is not told of congestion: one mark would bring a notification of each.
+#[test]
+fn a_marked_multicast_is_not_answered() {
+    let mut n = lab();
+    let qp = ud(&mut n, 1);
+    n.nic.attach_mcast(qp, GROUP).unwrap();
+    arrive_marked(&mut n, GROUP, Qpn::MULTICAST, 3);
+    assert_eq!((n.done(), n.sent().len()), (vec![(1, OK)], 0));
 }
 
 /// One QP's full queue is not the other's.

@@ -184,6 +184,23 @@ fn sizes_are_checked() {
 }
 
 #[test]
+fn a_cq_is_as_large_as_the_nic_allows() {
+    let n = Node::new(US, PEER, |c| c.caps.max_cqe = 256);
+    let cq = n.nic.create_cq(256).unwrap();
+    assert_eq!(n.nic.create_cq(257), range("cqe", 257, 1, 256));
+    n.nic.resize_cq(cq, 1).unwrap();
+    n.nic.resize_cq(cq, 256).unwrap();
+    assert!(n.nic.resize_cq(cq, 257).is_err());
+}
+
+#[test]
+fn there_are_65536_xrc_domains() {
+    let n = lab();
+    (0..1 << 16).for_each(|i| assert_eq!(n.nic.alloc_xrcd(), Ok(XrcdId(i))));
+    assert_eq!(n.nic.alloc_xrcd(), limit("XRC domains", 1 << 16));
+}
+
+#[test]
 fn a_nic_holds_as_many_as_it_may() {
     let edit = |c: &mut NicConfig| {
         (c.caps.max_qp, c.caps.max_cq, c.caps.max_srq, c.caps.max_ah) = (2, 2, 1, 1);
@@ -236,8 +253,9 @@ fn a_destroyed_qp_is_gone() {
     let mut n = lab();
     let qp = n.rc256();
     n.recv(qp, 1, 0, 64);
+    assert!(!n.nic.timers_armed());
     n.send_bytes(qp, 2, 0, 4);
-    assert!(n.nic.next_deadline().is_some());
+    assert!(n.nic.next_deadline().is_some() && n.nic.timers_armed());
     n.sent();
     n.nic.destroy_qp(qp).unwrap();
     assert_eq!(n.nic.next_deadline(), None);

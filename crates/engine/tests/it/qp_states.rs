@@ -109,6 +109,7 @@ fn reset_forgets_everything() {
     let mut n = lab();
     let qp = n.rc256();
     n.recv(qp, 1, 0, 512);
+    n.recv(qp, 2, 0, 512);
     let add = crate::ask::atomic(crate::lab::BASE, n.mr.rkey, 1, 0);
     n.arrive_quiet(qp, "RC_FETCH_ADD", 500, add, &[]);
     n.arrive_quiet(qp, "RC_SEND_FIRST", 501, Ext::NONE, &[1; 256]);

@@ -25,6 +25,7 @@ fn a_message_is_scattered_over_its_receive() {
     assert_eq!((got[0].wr_id, got[0].status, got[0].byte_len), (9, WcStatus::Success, 457));
     assert_eq!((got[0].flags, got[0].imm), (WcFlags::WITH_IMM, [1, 2, 3, 4]));
     assert_eq!((got[0].qpn, got[0].cause), (qp, None));
+    assert_eq!((n.count(Count::RespCqeError), n.count(Count::RespCqeFlushError)), (0, 0));
     let placed = [n.bytes(1000, 100), n.bytes(0, 300), n.bytes(2000, 57)].concat();
     assert_eq!(placed, data);
     assert_eq!(n.bytes(2057, 200), [0; 200]);

@@ -124,6 +124,8 @@ fn resizing_keeps_what_waits() {
     assert_eq!(n.nic.modify_srq(srq, Some(7), None), range("srq limit", 7, 0, 6));
     let both = n.nic.modify_srq(srq, Some(8), Some(7));
     assert_eq!(both, range("srq limit", 8, 0, 7));
+    n.nic.modify_srq(srq, None, Some(6)).unwrap();
+    n.nic.modify_srq(srq, None, Some(1 << 14)).unwrap();
     n.nic.modify_srq(srq, Some(7), Some(7)).unwrap();
     for psn in 501..507 {
         n.arrive_quiet(qp, "RC_SEND_ONLY", psn, Ext::NONE, &[u8::try_from(psn - 500).unwrap()]);
