@@ -1,5 +1,7 @@
 //! What a QP's halves need to know of its connection.
 
+use std::sync::Arc;
+
 use urxe_memory::{Access, PdId};
 use urxe_wire::{Mtu, PKey, QKey, Qpn, RnrTimer, Transport};
 
@@ -8,7 +10,7 @@ use crate::config::Profile;
 
 /// The settled attributes of a QP, copied out so that requester, completer and responder read
 /// them without knowing the QP.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Conn {
     pub(crate) kind: QpKind,
     pub(crate) qpn: Qpn,
@@ -23,11 +25,12 @@ pub(crate) struct Conn {
     /// READs and atomics the peer may have outstanding.
     pub(crate) max_dest_rd_atomic: usize,
     pub(crate) min_rnr_timer: RnrTimer,
-    pub(crate) profile: Profile,
+    /// Shared by all QPs of the NIC.
+    pub(crate) profile: Arc<Profile>,
 }
 
 impl Conn {
-    pub(crate) fn new(kind: QpKind, qpn: Qpn, pd: PdId, profile: Profile) -> Self {
+    pub(crate) fn new(kind: QpKind, qpn: Qpn, pd: PdId, profile: impl Into<Arc<Profile>>) -> Self {
         Self {
             kind,
             qpn,
@@ -40,7 +43,7 @@ impl Conn {
             max_rd_atomic: 0,
             max_dest_rd_atomic: 0,
             min_rnr_timer: RnrTimer::default(),
-            profile,
+            profile: profile.into(),
         }
     }
 

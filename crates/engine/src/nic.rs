@@ -11,7 +11,7 @@ use urxe_wire::{Bth, Qpn, Repr};
 
 use crate::ah::Ah;
 use crate::attr::Limits;
-use crate::config::NicConfig;
+use crate::config::{NicConfig, Profile};
 use crate::cq::{Cq, Pushed};
 use crate::dcqcn::NotificationPoint;
 use crate::path::{Received, Transmit};
@@ -44,6 +44,8 @@ pub struct Nic {
     pub(crate) memory: Memory,
     pub(crate) counters: Counters,
     pub(crate) limits: Limits,
+    /// That of the configuration, for the QPs.
+    pub(crate) profile: Arc<Profile>,
     pub(crate) qps: Table<Qp>,
     pub(crate) gsi: RwLock<Option<Arc<Qp>>>,
     pub(crate) cqs: Table<Cq>,
@@ -274,8 +276,11 @@ impl Nic {
         }
     }
 
-    pub(crate) fn reserve_timer(&self, index: usize) {
+    /// Makes room for a new QP's timer and its place in the line, so that neither allocates.
+    pub(crate) fn reserve(&self, index: usize) {
         self.timers.lock().reserve(index);
+        let line = &mut *self.line.lock();
+        line.reserve((index + 1).saturating_sub(line.len()));
     }
 
     /// The next thing that happened, oldest first.

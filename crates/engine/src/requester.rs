@@ -157,7 +157,7 @@ impl Requester {
 
     fn gate(&self, sq: &Sq, wqe: &Wqe, conn: &Conn) -> Option<Blocked> {
         match wqe.stage {
-            Stage::Failed(..) => return Some(Blocked::Failed),
+            Stage::Failed => return Some(Blocked::Failed),
             Stage::Started | Stage::Done => {}
             Stage::Posted => {
                 if wqe.flags.contains(SendFlags::FENCE) && self.reads != 0 {

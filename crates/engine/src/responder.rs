@@ -238,6 +238,9 @@ enum Refusal {
     Invalidate(KeyError),
 }
 
+/// Answers that there is room for at first: one each to an ACK, a READ and a NAK, and one more.
+const FIRST_REPLIES: usize = 4;
+
 impl Responder {
     pub(crate) fn new(epsn: Psn, max_dest_rd_atomic: usize, max_sge: usize) -> Self {
         Self {
@@ -249,8 +252,9 @@ impl Responder {
             has_taken: false,
             received: 0,
             depth: max_dest_rd_atomic,
-            saved: VecDeque::with_capacity(max_dest_rd_atomic),
-            replies: VecDeque::with_capacity(Self::most_replies(max_dest_rd_atomic)),
+            // Both grow to what the peer makes of its depth, and stay so.
+            saved: VecDeque::new(),
+            replies: VecDeque::with_capacity(FIRST_REPLIES),
         }
     }
 
@@ -264,9 +268,6 @@ impl Responder {
         self.depth = depth;
         let surplus = self.saved.len().saturating_sub(depth);
         self.saved.drain(..surplus);
-        self.saved.reserve_exact(depth - self.saved.len());
-        let most = Self::most_replies(depth);
-        self.replies.reserve_exact(most.saturating_sub(self.replies.len()));
     }
 
     /// The PSN that the next request must have.

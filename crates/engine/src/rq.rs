@@ -5,16 +5,24 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use urxe_memory::{PdId, Sge};
 
+use crate::sq::FIRST_SLOTS;
 use crate::types::SrqId;
 use crate::wr::{PostError, RecvWr};
 
-/// A ring of receive WQEs whose SGEs lie in one block, so that posting allocates nothing.
+#[cfg(test)]
+mod tests;
+
+/// A ring of receive WQEs whose SGEs lie in one block. It grows as a send queue does
+/// ([`crate::sq::Sq`]), so that posting allocates nothing but when more wait than ever before.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    wqes: VecDeque<(u64, usize, u8)>,
+    /// `wr_id`, slot, number of SGEs.
+    wqes: VecDeque<(u64, u32, u8)>,
     sges: Box<[Sge]>,
     max_sge: usize,
     capacity: usize,
+    /// WQEs that `sges` has room for now.
+    slots: usize,
     /// Slot of the next WQE posted.
     next_slot: usize,
 }
@@ -44,13 +52,30 @@ impl Taken {
 
 impl Ring {
     pub(crate) fn new(capacity: usize, max_sge: usize) -> Self {
+        let slots = capacity.min(FIRST_SLOTS);
         Self {
-            wqes: VecDeque::with_capacity(capacity),
-            sges: vec![Sge::default(); capacity * max_sge].into(),
+            wqes: VecDeque::with_capacity(slots),
+            sges: vec![Sge::default(); slots * max_sge].into(),
             max_sge,
             capacity,
+            slots,
             next_slot: 0,
         }
+    }
+
+    /// Makes room for more WQEs than ever waited.
+    fn grow(&mut self) {
+        let (slots, max) = (self.capacity.min(self.slots * 2), self.max_sge);
+        let mut sges = vec![Sge::default(); slots * max];
+        for (to, (_, slot, _)) in (0..).zip(&mut self.wqes) {
+            let (from, at) = (*slot as usize, to as usize);
+            sges[at * max..][..max].copy_from_slice(&self.sges[from * max..][..max]);
+            *slot = to;
+        }
+        self.wqes.reserve_exact(slots - self.wqes.len());
+        self.next_slot = self.wqes.len();
+        self.slots = slots;
+        self.sges = sges.into();
     }
 
     pub(crate) fn post(&mut self, wr: &RecvWr<'_>) -> Result<(), PostError> {
@@ -61,10 +86,14 @@ impl Ring {
         let (got, max) = (wr.sges.len(), self.max_sge);
         let count = u8::try_from(got).ok().filter(|_| got <= max);
         let count = count.ok_or(PostError::TooManySges { got, max })?;
-        let at = self.next_slot * self.max_sge;
+        if self.wqes.len() == self.slots {
+            self.grow();
+        }
+        let slot = self.next_slot;
+        let at = slot * self.max_sge;
         self.sges[at..at + got].copy_from_slice(wr.sges);
-        self.wqes.push_back((wr.wr_id, self.next_slot, count));
-        self.next_slot = (self.next_slot + 1) % self.capacity;
+        self.wqes.push_back((wr.wr_id, u32::try_from(slot).unwrap_or(u32::MAX), count));
+        self.next_slot = if slot + 1 == self.slots { 0 } else { slot + 1 };
         Ok(())
     }
 
@@ -73,7 +102,7 @@ impl Ring {
         let Some((wr_id, slot, count)) = self.wqes.pop_front() else {
             return false;
         };
-        let (at, count) = (slot * self.max_sge, usize::from(count));
+        let (at, count) = (slot as usize * self.max_sge, usize::from(count));
         taken.wr_id = wr_id;
         taken.count = count;
         taken.sges[..count].copy_from_slice(&self.sges[at..at + count]);
@@ -108,7 +137,7 @@ impl Ring {
         }
         let mut ring = Self::new(capacity, self.max_sge);
         for &(wr_id, slot, count) in &self.wqes {
-            let at = slot * self.max_sge;
+            let at = slot as usize * self.max_sge;
             let sges = &self.sges[at..at + usize::from(count)];
             ring.post(&RecvWr { wr_id, sges }).ok()?;
         }

@@ -11,6 +11,9 @@ use crate::reason::Cause;
 use crate::types::{WcOpcode, WcStatus};
 use crate::wr::{PostError, SendFlags, SendOp, SendWr};
 
+#[cfg(test)]
+mod tests;
+
 /// Where a send WQE is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -20,8 +23,8 @@ pub(crate) enum Stage {
     Started,
     /// Acknowledged, or done where nothing acknowledges.
     Done,
-    /// It cannot be done. Told when all before it are.
-    Failed(WcStatus, Cause),
+    /// It cannot be done, as [`Sq::failure`] says. Told when all before it are.
+    Failed,
 }
 
 /// A send WQE.
@@ -39,7 +42,7 @@ pub(crate) struct Wqe {
     pub(crate) first_psn: Psn,
     /// How many PSNs it takes: request packets, for a READ those of the response.
     pub(crate) psns: u32,
-    slot: usize,
+    slot: u32,
     sge_count: u8,
     inline: bool,
 }
@@ -101,30 +104,64 @@ pub(crate) enum Local<'a> {
 }
 
 /// A QP's send queue. WQEs have indices that count up for ever.
+///
+/// It has room for [`FIRST_SLOTS`] WQEs, and as it fills up for twice as many until it has its
+/// capacity; it never shrinks. So a queue costs what its program makes of it, and posting
+/// allocates nothing but when more requests wait than ever before.
 #[derive(Debug)]
 pub(crate) struct Sq {
     ring: VecDeque<Wqe>,
     capacity: usize,
     max_sge: usize,
     max_inline: usize,
+    /// WQEs that `sges` and `inline` have room for now.
+    slots: usize,
     sges: Box<[Sge]>,
     inline: Box<[u8]>,
     first: u64,
     next_slot: usize,
+    /// Why the WQE of this index cannot be done. One is enough: nothing behind it is sent, and
+    /// what is behind it is flushed with it.
+    failure: Option<(u64, WcStatus, Cause)>,
 }
+
+/// WQEs that a queue has room for as it is made.
+pub(crate) const FIRST_SLOTS: usize = 4;
 
 impl Sq {
     pub(crate) fn new(capacity: usize, max_sge: usize, max_inline: usize) -> Self {
+        let (slots, max_sge) = (capacity.min(FIRST_SLOTS), max_sge.min(MAX_SGE));
         Self {
-            ring: VecDeque::with_capacity(capacity),
+            ring: VecDeque::with_capacity(slots),
             capacity,
-            max_sge: max_sge.min(MAX_SGE),
+            max_sge,
             max_inline,
-            sges: vec![Sge::default(); capacity * max_sge.min(MAX_SGE)].into(),
-            inline: vec![0; capacity * max_inline].into(),
+            slots,
+            sges: vec![Sge::default(); slots * max_sge].into(),
+            inline: vec![0; slots * max_inline].into(),
             first: 0,
             next_slot: 0,
+            failure: None,
         }
+    }
+
+    /// Makes room for more WQEs than ever waited.
+    fn grow(&mut self) {
+        let slots = self.capacity.min(self.slots * 2);
+        let (sge, inline) = (self.max_sge, self.max_inline);
+        let mut sges = vec![Sge::default(); slots * sge];
+        let mut bytes = vec![0; slots * inline];
+        for (to, wqe) in (0..).zip(&mut self.ring) {
+            let (from, at) = (wqe.slot as usize, to as usize);
+            sges[at * sge..][..sge].copy_from_slice(&self.sges[from * sge..][..sge]);
+            bytes[at * inline..][..inline].copy_from_slice(&self.inline[from * inline..][..inline]);
+            wqe.slot = to;
+        }
+        self.ring.reserve_exact(slots - self.ring.len());
+        self.next_slot = self.ring.len();
+        self.slots = slots;
+        self.sges = sges.into();
+        self.inline = bytes.into();
     }
 
     /// Index of the oldest WQE.
@@ -157,6 +194,23 @@ impl Sq {
         Some(wqe)
     }
 
+    /// The WQE `index` cannot be done.
+    pub(crate) fn fail(&mut self, index: u64, status: WcStatus, cause: Cause) {
+        let Some(wqe) = self.get_mut(index) else { return };
+        wqe.stage = Stage::Failed;
+        let counts = |at: u64| self.first <= at && at < index;
+        if self.failure.is_none_or(|(at, ..)| !counts(at)) {
+            self.failure = Some((index, status, cause));
+        }
+    }
+
+    /// Why the oldest WQE cannot be done, if it cannot.
+    pub(crate) fn failure(&self) -> Option<(WcStatus, Cause)> {
+        let (index, status, cause) = self.failure?;
+        let failed = self.front().is_some_and(|w| w.stage == Stage::Failed);
+        (failed && index == self.first).then_some((status, cause))
+    }
+
     pub(crate) fn clear(&mut self) {
         self.first = self.end();
         self.ring.clear();
@@ -164,11 +218,12 @@ impl Sq {
 
     /// The local memory of `wqe`.
     pub(crate) fn local(&self, wqe: &Wqe) -> Local<'_> {
+        let slot = wqe.slot as usize;
         if wqe.inline {
-            let at = wqe.slot * self.max_inline;
+            let at = slot * self.max_inline;
             return Local::Inline(&self.inline[at..at + wqe.length as usize]);
         }
-        let at = wqe.slot * self.max_sge;
+        let at = slot * self.max_sge;
         Local::Sges(&self.sges[at..at + usize::from(wqe.sge_count)])
     }
 
@@ -182,6 +237,9 @@ impl Sq {
         if self.ring.len() >= self.capacity {
             let capacity = u32::try_from(self.capacity).unwrap_or(u32::MAX);
             return Err(PostError::Full { capacity });
+        }
+        if self.ring.len() == self.slots {
+            self.grow();
         }
         let inline = wr.flags.contains(SendFlags::INLINE);
         let slot = self.next_slot;
@@ -200,7 +258,7 @@ impl Sq {
             let at = slot * self.max_sge;
             self.sges[at..at + got].copy_from_slice(wr.sges);
         }
-        self.next_slot = (slot + 1) % self.capacity;
+        self.next_slot = if slot + 1 == self.slots { 0 } else { slot + 1 };
         self.ring.push_back(Wqe {
             wr_id: wr.wr_id,
             op: wr.op,
@@ -211,7 +269,7 @@ impl Sq {
             stage: Stage::Posted,
             first_psn: Psn::ZERO,
             psns: 0,
-            slot,
+            slot: u32::try_from(slot).unwrap_or(u32::MAX),
             sge_count,
             inline,
         });
@@ -226,7 +284,7 @@ impl Sq {
             if wqe.psns != 0 && psn.since(wqe.first_psn) < wqe.psns {
                 return Some(index);
             }
-            if matches!(wqe.stage, Stage::Posted | Stage::Failed(..)) {
+            if matches!(wqe.stage, Stage::Posted | Stage::Failed) {
                 return None;
             }
             index += 1;

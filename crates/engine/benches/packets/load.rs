@@ -9,9 +9,7 @@ use urxe_engine::{
     RecvWr, SendOp, SendWr, Time, Transmit, WcStatus,
 };
 use urxe_memory::{Access, Backing, Buffer, PdId, Sge};
-use urxe_wire::{
-    AckTimeout, Aeth, Bth, Credit, Ext, Mtu, Opcode, Psn, Qpn, Reth, Roce, Syndrome,
-};
+use urxe_wire::{AckTimeout, Aeth, Bth, Credit, Ext, Mtu, Opcode, Psn, Qpn, Reth, Roce, Syndrome};
 
 const US: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
@@ -111,7 +109,7 @@ impl Load {
         load
     }
 
-    /// One message. Returns how many packets the engine handled: two.
+    /// One message: the engine handles two packets.
     pub(crate) fn step(&mut self) {
         let (at, mr) = self.choose();
         self.now = Time::from_nanos(self.now.as_nanos() + 100);
@@ -151,7 +149,7 @@ impl Load {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let at = |bits: u64, len: usize| usize::try_from(bits & 0xffff_ffff).unwrap() * len >> 32;
+        let at = |bits: u64, len: usize| (usize::try_from(bits & 0xffff_ffff).unwrap() * len) >> 32;
         (at(self.random, self.qps.len()), at(self.random >> 32, self.keys.len()))
     }
 

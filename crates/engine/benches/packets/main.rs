@@ -5,6 +5,7 @@
 //! turn, a short round each, and prints the best round of each and their ratios.
 //! `... -- count WAY QPS REGIONS STEPS` makes so many steps in a function called `measured`, for
 //! `tools/engine-cost`, which counts instructions and cache lines under callgrind.
+#![expect(clippy::unwrap_used, reason = "where setting up fails nothing can be measured")]
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -55,6 +56,7 @@ fn time(c: &mut Criterion) {
 const ROUND: u32 = 2_000;
 
 #[expect(clippy::print_stdout, reason = "a bench prints its table")]
+#[expect(clippy::disallowed_methods, reason = "a bench reads the clock; the engine does not")]
 fn ratios() {
     println!("way      QPs      MRs       ns/message  ratio");
     for way in Way::ALL {

@@ -125,6 +125,7 @@ impl Nic {
             memory,
             limits,
             counters: Counters::default(),
+            profile: Arc::new(config.profile),
             // QPNs 0 and 1 are the management QPs'.
             qps: Table::new(size(caps.max_qp), 2),
             gsi: parking_lot::RwLock::default(),
@@ -271,11 +272,11 @@ impl Nic {
         }
         check_kind(init, srq.as_deref())?;
         let slot = u32::from(self.config.slot) << INDEX_BITS;
-        let profile = self.config.profile;
+        let profile = &self.profile;
         let make = |qpn| {
             let (kind, pd, xrcd, sig_all) = (init.kind, init.pd, init.xrcd, init.sig_all);
             let parts = Parts { qpn, kind, pd, send_cq, recv_cq, srq, xrcd, sig_all, caps };
-            Qp::new(parts, profile)
+            Qp::new(parts, Arc::clone(profile))
         };
         let made = if init.kind == QpKind::Gsi {
             self.make_gsi(make)
@@ -285,7 +286,7 @@ impl Nic {
         let qp = made.ok_or(limit("QPs", self.config.caps.max_qp))?;
         holds.keep();
         let index = if qp.qpn == Qpn::GSI { 1 } else { (qp.qpn.value() & 0x3_ffff) as usize };
-        self.reserve_timer(index);
+        self.reserve(index);
         Ok(qp.qpn)
     }
 

@@ -6,7 +6,6 @@ use super::{Cx, FLUSHED, Inner};
 use crate::attr::{QpKind, QpState};
 use crate::reason::Cause;
 use crate::responder::Blame;
-use crate::sq::Stage;
 use crate::types::{AsyncEvent, Completion, WcFlags, WcOpcode, WcStatus};
 
 impl Inner {
@@ -25,7 +24,7 @@ impl Inner {
 
     /// As [`Self::fail_front`], if the oldest WQE is marked as failed.
     pub(super) fn fail_front_stage<T>(&mut self, cx: &mut Cx<'_, T>) {
-        if let Some(Stage::Failed(status, cause)) = self.sq.front().map(|w| w.stage) {
+        if let Some((status, cause)) = self.sq.failure() {
             self.fail_front(cx, status, cause);
         }
     }

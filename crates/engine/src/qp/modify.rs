@@ -1,5 +1,7 @@
 //! From state to state.
 
+use std::sync::Arc;
+
 use urxe_wire::{PKey, Psn, flow_label, source_port};
 
 use super::{Cx, Inner};
@@ -110,7 +112,7 @@ impl Inner {
         self.requester.start_at(self.sq.end());
         self.completer = Completer::new(self.attr.sq_psn);
         self.cc = match (&config.dcqcn, cx.qp.kind.is_connected()) {
-            (Some(params), true) => Some(ReactionPoint::new(params, config.line_rate)),
+            (Some(params), true) => Some(Box::new(ReactionPoint::new(params, config.line_rate))),
             _ => None,
         };
     }
@@ -131,7 +133,8 @@ impl Inner {
         self.limit = None;
         self.established = false;
         self.draining = false;
-        self.conn = crate::conn::Conn::new(cx.qp.kind, cx.qp.qpn, cx.qp.pd, self.conn.profile);
+        let profile = Arc::clone(&self.conn.profile);
+        self.conn = crate::conn::Conn::new(cx.qp.kind, cx.qp.qpn, cx.qp.pd, profile);
     }
 
     /// What it is set to now.

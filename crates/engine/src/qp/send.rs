@@ -264,9 +264,7 @@ impl Inner {
         status: WcStatus,
         cause: Cause,
     ) -> Step {
-        if let Some(wqe) = self.sq.get_mut(index) {
-            wqe.stage = Stage::Failed(status, cause);
-        }
+        self.sq.fail(index, status, cause);
         if index == self.sq.first() {
             self.fail_front_stage(cx);
         }

@@ -44,7 +44,7 @@ impl Inner {
     }
 
     /// Takes one retry; false if none is left (IBA 9.7.6.1.3).
-    pub(super) const fn take_retry(&mut self) -> bool {
+    pub(super) fn take_retry(&mut self) -> bool {
         if self.conn.profile.infinite_retry_at_7 && self.attr.retry_cnt == 7 {
             return true;
         }
