@@ -68,10 +68,6 @@ pub(crate) struct Inner {
     cq_lost: bool,
     retries_left: u8,
     rnr_retries_left: u8,
-    /// Why packets are being sent again.
-    again: Why,
-    /// Why the NAK that waits is sent.
-    nak: Option<Why>,
     pub(crate) conn: Conn,
     pub(crate) path: Option<Path>,
     /// The time that the NIC's timer queue holds for this QP: no later than its deadline.
@@ -89,6 +85,10 @@ pub(crate) struct Inner {
     pub(crate) responder: Responder,
     pub(crate) rq: Option<Ring>,
     pub(crate) attr: QpAttr,
+    /// Why packets are being sent again.
+    again: Why,
+    /// Why the NAK that waits is sent.
+    nak: Option<Why>,
     /// The rate that the program allows, and when the next packet may go at it.
     limit: Option<(Rate, Pacer)>,
     /// XRC: the SRQ of the message in progress.
