@@ -128,7 +128,9 @@ impl Cq {
         if waiting > capacity {
             return Err(ResizeError::TooSmall { waiting, wanted: capacity });
         }
-        inner.ring.reserve_exact(capacity - waiting);
+        let mut ring = VecDeque::with_capacity(capacity);
+        ring.append(&mut inner.ring);
+        inner.ring = ring;
         inner.capacity = capacity;
         Ok(())
     }
