@@ -77,6 +77,24 @@ fn a_read_may_come_again_for_its_tail() {
     assert_eq!(n.sent(), ["RC_ACKNOWLEDGE psn=503 ack credits=0 msn=2"]);
 }
 
+/// Of several READs each is known by its own PSNs.
+#[test]
+fn the_later_of_two_reads_may_come_again() {
+    let mut n = lab();
+    n.fill();
+    let qp = n.rc256();
+    let (one, two) = (reth(BASE, n.mr.rkey, 300), reth(BASE + 1024, n.mr.rkey, 300));
+    n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, one, &[]);
+    n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 502, two, &[]);
+    n.sent();
+    n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 502, two, &[]);
+    let data: Vec<u8> = n.sink.sent.iter().flat_map(|p| p.roce().payload.to_vec()).collect();
+    assert_eq!(data, bytes_at(1024, 300));
+    assert_eq!(n.sent().len(), 2);
+    n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, one, &[]);
+    assert_eq!((n.sent().len(), n.dropped(Drop::BadDuplicate)), (2, 0));
+}
+
 #[test]
 fn a_read_that_asks_again_for_something_else_is_dropped() {
     let mut n = lab();
