@@ -322,11 +322,9 @@ impl Requester {
         self.reads = 0;
     }
 
-    /// A READ or atomic of index `index` has been answered.
-    pub(crate) const fn answered(&mut self, index: u64) {
-        if index < self.next && self.reads != 0 {
-            self.reads -= 1;
-        }
+    /// The oldest READ or atomic has been answered. If it was to be sent again, none is counted.
+    pub(crate) const fn answered(&mut self) {
+        self.reads = self.reads.saturating_sub(1);
     }
 
     /// The peer has completed `msn` requests and grants `credits` more (`None`: no limit).

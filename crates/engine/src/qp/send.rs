@@ -274,10 +274,9 @@ impl Inner {
     /// Completes what is done, oldest first.
     pub(crate) fn retire<T>(&mut self, cx: &mut Cx<'_, T>) {
         while self.sq.front().is_some_and(|w| w.stage == Stage::Done) {
-            let index = self.sq.first();
             let Some(wqe) = self.sq.pop() else { break };
             if wqe.awaits_response() {
-                self.requester.answered(index);
+                self.requester.answered();
             }
             if cx.qp.sig_all || wqe.flags.contains(crate::wr::SendFlags::SIGNALED) {
                 let byte_len = match wqe.op {
