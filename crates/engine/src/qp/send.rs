@@ -8,7 +8,7 @@ use super::{Cx, Inner, Source};
 use crate::attr::QpState;
 use crate::path::{Path, Payload, Transmit};
 use crate::reason::{Cause, Count, Rule};
-use crate::requester::{Blocked, Emit, Next};
+use crate::requester::{Emit, Next};
 use crate::responder::{Env, Outgoing, ReplyPacket};
 use crate::sq::{Local, Stage};
 use crate::time::Time;
@@ -112,13 +112,10 @@ impl Inner {
         }
         let next = self.requester.next(&self.sq, &self.conn, self.completer.una());
         match next {
-            Next::Blocked(Blocked::Failed) => {
-                if self.requester.position() == self.sq.first() {
-                    self.fail_front_stage(cx);
-                }
+            Next::Blocked(why) => {
+                tracing::trace!(qpn = %cx.qp.qpn, ?why, "nothing to send");
                 Step::Rest
             }
-            Next::Blocked(_) => Step::Rest,
             Next::Local(index) => {
                 self.do_local(cx, index);
                 Step::Went

@@ -143,16 +143,20 @@ fn rxes_datagrams_have_a_source_port_of_their_own_qpn() {
     for (qpn, seen) in [(1, 55410), (18, 63494), (28, 60539), (32, 52804)] {
         assert_eq!(port(qpn), seen);
     }
-    let mut n = lab_with(RXE);
-    let label = urxe_engine::AhAttr { flow_label: 0x12345, ..n.attr().ah };
-    let ah = n.nic.create_ah(n.pd, &label).unwrap();
-    let dest = Some(UdDest { ah, qpn: PEER_QPN, qkey: Q_KEY });
-    for wr_id in 1..3 {
-        // The port is the QP's, not the address handle's.
-        let ud = n.qp(QpKind::Ud, |_, _| {});
-        n.send(ud, &SendWr { dest, ..SendWr::new(wr_id, SEND, &[]) });
-        assert_eq!(n.sink.sent.pop().unwrap().path.src_port, port(ud.value()));
-    }
+    let sent_from = |profile| {
+        let mut n = lab_with(profile);
+        let attr = urxe_engine::AhAttr { flow_label: 0x12345, ..n.attr().ah };
+        let ah = n.nic.create_ah(n.pd, &attr).unwrap();
+        let dest = Some(UdDest { ah, qpn: PEER_QPN, qkey: Q_KEY });
+        [(); 2].map(|()| {
+            let ud = n.qp(QpKind::Ud, |_, _| {});
+            n.send(ud, &SendWr { dest, ..SendWr::new(1, SEND, &[]) });
+            n.sink.sent.pop().unwrap().path.src_port
+        })
+    };
+    // The port is the QP's; else it is the address handle's.
+    assert_eq!(sent_from(RXE), [port(2), port(3)]);
+    assert_eq!(sent_from(Profile::STRICT), [0xe341; 2]);
 }
 
 #[test]
