@@ -85,6 +85,8 @@ pub(crate) struct Inner {
     pub(crate) responder: Responder,
     pub(crate) rq: Option<Ring>,
     pub(crate) attr: QpAttr,
+    /// The PSN that was sent again after an RNR wait, until the timer runs out.
+    rnr_over: Option<Psn>,
     /// Why packets are being sent again.
     again: Why,
     /// Why the NAK that waits is sent.
@@ -176,6 +178,7 @@ impl Qp {
             limit: None,
             pace: None,
             armed: None,
+            rnr_over: None,
             again: Why::Timeout,
             nak: None,
             established: false,

@@ -132,9 +132,10 @@ impl Inner {
             Verdict::Rewind { to, implied } => {
                 let count = if implied { Count::ImpliedNakSeqErr } else { Count::PacketSeqErr };
                 cx.nic.counters.add(count, 1);
-                if self.rnr.is_some() {
+                if self.rnr.is_some() || self.rnr_over == Some(to) {
                     // It is about what was in flight when the RNR NAK came: all of it will go
-                    // again, and it is no new failure. rxe sends these.
+                    // again, or has gone after a wait shorter than the way here and back, and it
+                    // is no new failure. rxe sends these.
                     return Err(Drop::AwaitingRetry);
                 }
                 self.again = if implied { Why::ImpliedNak } else { Why::Nak };

@@ -68,6 +68,7 @@ impl Inner {
         let now = cx.now;
         if self.rnr.is_some_and(|at| at <= now) {
             self.rnr = None;
+            self.rnr_over = Some(self.completer.una());
             self.start_retransmit(now);
         }
         if self.retransmit.is_some_and(|at| at <= now) {
@@ -96,6 +97,7 @@ impl Inner {
         }
         self.again = Why::Timeout;
         self.completer.forget_implied();
+        self.rnr_over = None;
         self.requester.window.on_timeout(self.requester.top());
         self.requester.rewind(&self.sq, una);
         self.start_retransmit(cx.now);

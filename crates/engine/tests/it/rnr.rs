@@ -172,3 +172,28 @@ fn a_peer_that_posts_late_gets_the_message() {
     assert_eq!((p.a.done(), p.b.done()), (vec![(1, OK)], vec![(5, OK)]));
     assert_eq!(p.b.nic.counters().get(Count::OutOfBuffer), 1);
 }
+
+/// A wait may be shorter than the way there and back: what was in flight when the RNR NAK came is
+/// then NAKed after the wait. That costs neither a retry nor another flight; a loss after it is
+/// noticed by the timer.
+#[test]
+fn a_sequence_nak_that_comes_after_the_wait_it_belongs_to_is_ignored() {
+    let mut n = lab();
+    let qp = n.rc(|attr| attr.retry_cnt = 1);
+    n.post(qp, 1, SEND, 10);
+    n.post(qp, 2, SEND, 10);
+    for _ in 0..10 {
+        n.sent();
+        n.arrive_rnr(qp, 100, 1);
+        assert_eq!(n.next_deadline(), Some(Duration::from_micros(10)));
+        assert_eq!(n.psns(), [100, 101]);
+        n.arrive_seq_nak(qp, 100);
+        assert!(n.sent().is_empty());
+    }
+    assert_eq!(n.counters().drops(Drop::AwaitingRetry), 10);
+    // The timer's retry is the one there is, and then a NAK counts.
+    n.next_deadline();
+    assert_eq!(n.psns(), [100, 101]);
+    n.arrive_seq_nak(qp, 100);
+    assert_eq!(n.done(), [(1, WcStatus::RetryExcErr), (2, FLUSHED)]);
+}
