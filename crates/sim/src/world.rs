@@ -44,6 +44,8 @@ pub(crate) struct Node {
 struct Line {
     ids: Vec<usize>,
     next: usize,
+    /// How often in a row the queue was found full.
+    full: u32,
 }
 
 /// A run in progress.
@@ -64,6 +66,8 @@ pub(crate) struct World {
     receives: BTreeMap<Queue, Line>,
     /// Queues whose next work request waits for another one.
     blocked: BTreeSet<(usize, usize)>,
+    /// All is at rest and being taken down: nothing is posted any more.
+    closing: bool,
 }
 
 /// Steps after which a run is taken not to come to rest. A run of 60 operations takes some

@@ -14,6 +14,7 @@ impl World {
         self.check_rest()?;
         self.poll_all()?;
         self.oracle.at_rest()?;
+        self.closing = true;
         for conn in 0..self.plan.conns.len() {
             for side in 0..2 {
                 if !self.oracle.is_gone(conn, side) {

@@ -10,7 +10,8 @@ use super::{Todo, World};
 use crate::oracle::{Invariant, RECV, Verdict};
 use crate::plan::{Ends, Queue, Remote, Span, Via, What};
 
-/// How long a program waits before it tries a full queue again.
+/// How long a program waits before it tries a full queue again; twice as long each time, up to
+/// 2⁸ times.
 const PAUSE: Duration = Duration::from_micros(5);
 /// Changes a key into one that there is not: its index is far above those in use.
 const NO_KEY: u32 = 0x4000_0000;
@@ -27,7 +28,7 @@ enum Post {
 impl World {
     /// Posts the sends of a queue that are due, in order.
     pub(super) fn post_sends(&mut self, conn: usize, side: usize) -> Verdict {
-        loop {
+        while !self.closing {
             let Some(line) = self.sends.get(&(conn, side)) else { return Ok(()) };
             let Some(&op) = line.ids.get(line.next) else { return Ok(()) };
             let due = self.start + self.plan.ops[op].at;
@@ -45,16 +46,34 @@ impl World {
             };
             match done {
                 Post::Taken => {}
-                Post::Gone => self.oracle.skipped(op),
+                Post::Gone => self.skip(op),
                 Post::Full => {
-                    let later = self.fabric.now() + PAUSE;
-                    self.fabric.at(later, Todo::Send(conn, side));
+                    self.try_later(conn, side);
                     return Ok(());
                 }
             }
             if let Some(line) = self.sends.get_mut(&(conn, side)) {
                 line.next += 1;
+                line.full = 0;
             }
+        }
+        Ok(())
+    }
+
+    /// An operation is never posted; nor are those that wait for it, which must hear of it.
+    fn skip(&mut self, op: usize) {
+        self.oracle.skipped(op);
+        let now = self.fabric.now();
+        for &(conn, side) in &self.blocked {
+            self.fabric.at(now, Todo::Send(conn, side));
+        }
+    }
+
+    fn try_later(&mut self, conn: usize, side: usize) {
+        if let Some(line) = self.sends.get_mut(&(conn, side)) {
+            let later = self.fabric.now() + PAUSE * (1 << line.full.min(8));
+            line.full += 1;
+            self.fabric.at(later, Todo::Send(conn, side));
         }
     }
 

@@ -84,6 +84,7 @@ impl World {
             sends: BTreeMap::new(),
             receives: BTreeMap::new(),
             blocked: BTreeSet::new(),
+            closing: false,
             plan,
         };
         world.line_up(only);
