@@ -1,10 +1,13 @@
 //! `urxe demo`: two NICs on loopback, every operation, and what went over the link.
 
 mod frame;
+mod memory;
 mod page;
 mod pcapng;
 mod recorder;
 mod steps;
+mod story;
+mod world;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,7 +21,9 @@ use urxe::{Config, Context};
 use crate::common::Common;
 use crate::dissect::{Palette, paint};
 use recorder::{Packet, Recorder};
-use steps::{STEPS, Step, World};
+use steps::{STEPS, Step};
+use story::Told;
+use world::{Fault, Who, World};
 
 /// Where the demo puts its files, and how it tells.
 #[derive(Debug, Args)]
@@ -41,12 +46,24 @@ pub(crate) struct Report {
     pub(crate) step: usize,
     pub(crate) title: &'static str,
     pub(crate) look: &'static str,
+    /// What happens in it.
+    pub(crate) story: &'static str,
     pub(crate) passed: bool,
     /// What was seen, or what went wrong.
     pub(crate) result: String,
     pub(crate) packets: usize,
     pub(crate) lost: usize,
     pub(crate) micros: u128,
+}
+
+/// All that is known when the demo has ended.
+struct Ended {
+    reports: Vec<Report>,
+    /// When each step began.
+    starts: Vec<Duration>,
+    packets: Vec<Packet>,
+    /// What is told of each packet.
+    told: Vec<Told>,
 }
 
 /// Why the demo could not run at all.
@@ -59,49 +76,74 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> Result<usize, Failure> {
     let recorder = Arc::new(Recorder::default());
-    let config = args.common.config()?;
-    let open = |lossy: bool| -> Result<World, Failure> {
-        let mut config = Config { observer: Some(recorder.clone()), ..config.clone() };
-        if lossy {
-            config.set("FAULTS", "tx.loss=5%")?;
-        }
-        Ok(World { alice: Context::open(&config)?, bob: Context::open(&config)? })
-    };
-    let calm = open(false)?;
-    let rough = open(true)?;
-    let mut reports = Vec::new();
+    let calm = open(args, &recorder, false)?;
+    let rough = open(args, &recorder, true)?;
     if !args.common.json {
         intro(out, palette, &calm)?;
     }
+    let (mut reports, mut starts) = (Vec::new(), Vec::new());
     for (nth, step) in STEPS.iter().enumerate() {
         recorder.begin(nth);
         let world = if step.lossy { &rough } else { &calm };
         let start = recorder.now();
-        let ended = (step.run)(world);
+        let outcome = (step.run)(world);
         let took = recorder.now().saturating_sub(start);
+        world.settle();
         let packets = recorder.of(nth);
-        let report = report(nth, step, ended, &packets, took);
+        let told = story::tell(&packets, &recorder.pairs(nth));
+        let report = report(nth, step, outcome, &packets, took);
         if args.common.json {
             serde_json::to_writer(&mut *out, &report)?;
             writeln!(out)?;
         } else {
-            show(out, palette, args, &report, &packets, start)?;
+            show(out, palette, args, &report, (&packets, &told), start)?;
         }
         reports.push(report);
+        starts.push(start);
     }
-    let failed = reports.iter().filter(|r| !r.passed).count();
-    let all = recorder.all();
+    let mut ended = Ended { reports, starts, packets: Vec::new(), told: Vec::new() };
+    for nth in 0..STEPS.len() {
+        let packets = recorder.of(nth);
+        ended.told.extend(story::tell(&packets, &recorder.pairs(nth)));
+        ended.packets.extend(packets);
+    }
+    finish(args, palette, out, &recorder, &ended)
+}
+
+/// Two devices, on links that lose packets or do not.
+fn open(args: &DemoArgs, recorder: &Arc<Recorder>, lossy: bool) -> Result<World, Failure> {
+    let mut config = Config { observer: Some(recorder.clone()), ..args.common.config()? };
+    if lossy {
+        config.set("FAULTS", "tx.loss=5%")?;
+    }
+    let (alice, bob) = (Context::open(&config)?, Context::open(&config)?);
+    recorder.meet(Who::Alice, alice.address());
+    recorder.meet(Who::Bob, bob.address());
+    Ok(World { alice: Arc::new(alice), bob: Arc::new(bob), recorder: Arc::clone(recorder) })
+}
+
+/// Writes the files, and says so.
+fn finish(
+    args: &DemoArgs,
+    palette: &Palette,
+    out: &mut dyn Write,
+    recorder: &Recorder,
+    ended: &Ended,
+) -> Result<usize, Failure> {
+    let failed = ended.reports.iter().filter(|r| !r.passed).count();
     std::fs::create_dir_all(&args.out).map_err(|e| told(&args.out, &e))?;
     let pcap = args.out.join("demo.pcapng");
-    pcapng::write(&pcap, &all).map_err(|e| told(&pcap, &e))?;
+    pcapng::write(&pcap, &ended.packets, &ended.told).map_err(|e| told(&pcap, &e))?;
     let html = args.out.join("demo.html");
-    page::write(&html, &all, &reports).map_err(|e| told(&html, &e))?;
-    let passed = reports.len() - failed;
+    page::write(&html, recorder, ended).map_err(|e| told(&html, &e))?;
+    let passed = ended.reports.len() - failed;
+    let (pcap, html) = (pcap.display(), html.display());
     if args.common.json {
-        let end = serde_json::json!({ "passed": passed, "failed": failed });
+        let (html, pcap) = (html.to_string(), pcap.to_string());
+        let end =
+            serde_json::json!({ "passed": passed, "failed": failed, "html": html, "pcapng": pcap });
         writeln!(out, "{end}")?;
     } else {
-        let (pcap, html) = (pcap.display(), html.display());
         writeln!(out, "{html}  every packet as a picture; open it in a browser")?;
         writeln!(out, "{pcap}  the same for `urxe dissect` or Wireshark")?;
         let style = if failed == 0 { palette.good } else { palette.bad };
@@ -127,15 +169,16 @@ fn intro(out: &mut dyn Write, palette: &Palette, world: &World) -> std::io::Resu
 fn report(
     step: usize,
     spec: &Step,
-    ended: Result<String, steps::Fault>,
+    ended: Result<String, Fault>,
     packets: &[Packet],
     took: Duration,
 ) -> Report {
     let passed = ended.is_ok();
     let result = ended.unwrap_or_else(|fault| fault.0);
     let lost = packets.iter().filter(|p| p.arrived.is_none()).count();
-    let (title, look, micros) = (spec.title, spec.look, took.as_micros());
-    Report { step, title, look, passed, result, packets: packets.len(), lost, micros }
+    let (title, look, story) = (spec.title, spec.look, spec.story);
+    let micros = took.as_micros();
+    Report { step, title, look, story, passed, result, packets: packets.len(), lost, micros }
 }
 
 fn show(
@@ -143,17 +186,16 @@ fn show(
     palette: &Palette,
     args: &DemoArgs,
     report: &Report,
-    packets: &[Packet],
+    (packets, told): (&[Packet], &[Told]),
     start: Duration,
 ) -> std::io::Result<()> {
     let title = format!("{:2}. {}", report.step + 1, report.title);
     writeln!(out, "{}  {}", paint(palette.header, title), paint(palette.dim, report.look))?;
     let mut lines = crate::dissect::Lines::new(*palette);
-    for packet in packets.iter().take(args.packets) {
+    for (packet, told) in packets.iter().zip(told).take(args.packets) {
         let time = packet.left.saturating_sub(start);
         let mut line = lines.of_ip(time, &packet.frame);
-        let lost = packet.arrived.is_none().then_some("lost on its way");
-        for note in packet.notes.iter().map(String::as_str).chain(lost) {
+        for note in told.notes() {
             line.push_str("  ");
             line.push_str(&paint(palette.warn, note).to_string());
         }

@@ -14,9 +14,10 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 
 use super::recorder::Packet;
+use super::story::Told;
 
 /// Writes them.
-pub(super) fn write(path: &Path, packets: &[Packet]) -> io::Result<()> {
+pub(super) fn write(path: &Path, packets: &[Packet], told: &[Told]) -> io::Result<()> {
     let other = |e: pcap_file::PcapError| io::Error::other(e.to_string());
     let file = BufWriter::new(File::create(path)?);
     let mut writer = PcapNgWriter::new(file).map_err(other)?;
@@ -32,12 +33,11 @@ pub(super) fn write(path: &Path, packets: &[Packet]) -> io::Result<()> {
     writer.write_pcapng_block(interface).map_err(other)?;
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let end = packets.iter().map(|p| p.left).max().unwrap_or_default();
-    for packet in packets {
+    for (packet, told) in packets.iter().zip(told) {
         // The demo has just ended.
         let timestamp: Duration = start.saturating_sub(end) + packet.left;
-        let lost = packet.arrived.is_none().then_some("lost on its way");
-        let notes: Vec<_> = packet.notes.iter().map(String::as_str).chain(lost).collect();
-        let comment = notes.join("; ");
+        let notes: Vec<_> = std::iter::once(told.sentence.as_str()).chain(told.notes()).collect();
+        let comment = notes.join(" | ");
         let mut options = Vec::new();
         if !comment.is_empty() {
             options.push(EnhancedPacketOption::Comment(Cow::Borrowed(&comment)));

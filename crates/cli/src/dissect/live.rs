@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::json::Record;
+use super::fields::Field;
 use super::line::{Columns, write_line};
 use super::outcome::Outcome;
 use super::style::Palette;
+use super::{verbose, words};
 use crate::capture::{Frame, Timestamp};
 
 /// Raw IP (<https://www.tcpdump.org/linktypes.html>).
@@ -40,19 +41,37 @@ impl Lines {
     }
 }
 
-/// All fields of an IP packet, as `--json` gives them.
-///
-/// # Errors
-/// Where a number cannot be written as JSON, which none of a packet's is.
-pub fn fields_of_ip(
-    number: u64,
-    time: Duration,
-    packet: &[u8],
-) -> Result<serde_json::Value, serde_json::Error> {
+/// A header of a packet: name, first byte, bytes, and its fields likewise with their texts.
+pub(crate) type Layout = (&'static str, usize, usize, Vec<(String, usize, usize, String)>);
+
+/// The headers of an IP packet with the bytes they stand in, counted from the packet's start, as
+/// `--verbose` gives them; payload, pad and ICRC too. Empty for what is no RoCEv2 packet.
+pub(crate) fn layout_of_ip(packet: &[u8]) -> Vec<Layout> {
     let mut scratch = Vec::new();
-    let frame = frame(number, time, packet);
-    let outcome = Outcome::of(&frame, &mut scratch);
-    serde_json::from_str(&serde_json::to_string(&Record { frame: &frame, outcome: &outcome })?)
+    let frame = frame(1, Duration::ZERO, packet);
+    let Outcome::Roce(p) = Outcome::of(&frame, &mut scratch) else {
+        return Vec::new();
+    };
+    let mut all: Vec<Layout> = verbose::headers(&p)
+        .into_iter()
+        .map(|h| {
+            let field = |f: Field| (f.name.to_owned(), h.offset + f.at, f.len, f.value.to_string());
+            (h.name, h.offset, h.len, h.fields.into_iter().map(field).collect())
+        })
+        .collect();
+    let mut at = p.payload_at();
+    let roce = p.roce();
+    for (name, len, text) in [
+        ("payload", roce.payload.len(), format!("{} bytes", roce.payload.len())),
+        ("pad", roce.pad.len(), format!("{} bytes up to a multiple of four", roce.pad.len())),
+        ("ICRC", roce.icrc.len(), words::icrc(p.icrc)),
+    ] {
+        if len > 0 {
+            all.push((name, at, len, vec![(name.to_lowercase(), at, len, text)]));
+        }
+        at += len;
+    }
+    all
 }
 
 fn frame(number: u64, time: Duration, bytes: &[u8]) -> Frame<'_> {

@@ -17,9 +17,11 @@ use std::io::{self, Read, Write};
 use clap::ValueEnum;
 
 pub use filter::{Filter, FilterError};
-pub use live::{Lines, fields_of_ip};
+pub use live::Lines;
+pub(crate) use live::layout_of_ip;
 pub use style::{Palette, paint};
 pub use summary::Summary;
+pub(crate) use words::syndrome;
 
 use crate::capture::{Capture, CaptureError, Frame, Timestamp};
 use json::Record;

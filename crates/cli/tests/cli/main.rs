@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as the test does")]
 
 mod command;
+mod demo;
 mod dissect;
 mod made;
