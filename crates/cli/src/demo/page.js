@@ -20,7 +20,8 @@ const now = () => DATA.steps[state.step];
 
 /** Columns, by the room there is. */
 function columns(width) {
-  const chips = width > 480 ? Math.min(Math.max(width * 0.24, 120), 200) : 26;
+  // The arrows first: their labels need room.
+  const chips = Math.min(Math.max((width - 66 - 340) / 2, 26), 200);
   const axis = width > 560 ? 66 : 52;
   return { axis, chips, a: axis + chips, b: width - chips - 8 };
 }
@@ -70,7 +71,7 @@ function draw() {
       `<text class="gaptext" text-anchor="middle" x="${(col.a + col.b) / 2}" y="${y + (g.h * z) / 2 + 4}">⋮ ${g.text} ⋮</text>`);
   }
   for (const x of [col.a, col.b]) out.push(`<line class="life" x1="${x}" x2="${x}" y1="0" y2="${end}"/>`);
-  const taken = { alice: [], bob: [], chipalice: [], chipbob: [], headalice: [], headbob: [] };
+  const taken = { alice: [], bob: [], chipalice: [], chipbob: [] };
   const free = (side, y, room, force) => {
     if (!force && taken[side].some((t) => Math.abs(t - y) < room)) return false;
     taken[side].push(y);
@@ -143,28 +144,28 @@ function arrow(p, { d, x0, y0, x1, y1, lost, slope }, on, faint) {
   } else {
     parts.push(`<path class="head" transform="translate(${x1} ${y1}) rotate(${d > 0 ? slope : 180 - slope})" d="M0 0l-11 -5v10z"/>`);
   }
-  return `<g class="pkt k-${kind(p)}${on ? " on" : ""}${faint ? " faint" : ""}" data-packet="${p.nth}">${parts.join("")}</g>`;
+  return `<g class="pkt k-${kind(p)}${faint ? " faint" : ""}${on ? " on" : ""}" data-packet="${p.nth}">${parts.join("")}</g>`;
 }
 
-/** A packet's label at its tail, along the arrow unless that is steep; what became of it at its head. */
+/** A packet's label at its tail, along the arrow unless that is steep. */
 function tag(p, { d, x0, y0, x1, y1, lost, turn }, on, free) {
-  const [near, far] = d > 0 ? ["start", "end"] : ["end", "start"];
-  const place = (x, y, dx, dy, anchor) => `transform="translate(${x} ${y}) rotate(${turn})" x="${dx}" y="${dy}" text-anchor="${anchor}"`;
+  const near = d > 0 ? "start" : "end";
+  const along = (x, y, dx, dy, anchor) => `transform="translate(${x} ${y}) rotate(${turn})" x="${dx}" y="${dy}" text-anchor="${anchor}"`;
   const parts = [];
   const told = on || free(p.from, y0, 15, false);
   if (told) {
     const size = p.len ? ` ${p.len} B` : "";
     const ask = p.ack_req && kind(p) !== "ack" ? ` <tspan class="ask">AckReq</tspan>` : "";
     const again = p.again ? `<tspan class="note">↻</tspan> ` : "";
-    parts.push(`<text class="halo" ${place(x0, y0, 12 * d, turn ? -5 : 4, near)}>${again}<tspan class="op">${esc(shortOpcode(p))}</tspan> <tspan class="dim">psn ${p.psn}</tspan>${size}${ask}</text>`);
-    if (p.tells && state.zoom >= 0.8) parts.push(`<text class="halo note" ${place(x0, y0, 12 * d, turn ? 14 : 20, near)}>↻ ${esc(p.again)}</text>`);
+    parts.push(`<text class="halo" ${along(x0, y0, 12 * d, turn ? -5 : 4, near)}>${again}<tspan class="op">${esc(shortOpcode(p))}</tspan> <tspan class="dim">psn ${p.psn}</tspan>${size}${ask}</text>`);
+    if (p.tells && state.zoom >= 0.8) parts.push(`<text class="halo note" ${along(x0, y0, 12 * d, turn ? 14 : 20, near)}>↻ ${esc(p.again)}</text>`);
   }
   if (lost) {
     parts.push(`<text class="halo note bad" x="${x1 + 12 * d}" y="${y1 + 4}" text-anchor="${near}">lost</text>`);
-  } else if (p.end && (on || p.tellsEnd) && (on || free(`head${other(p.from)}`, y1, 16, false))) {
+  } else if (p.end && told && (on || (p.tellsEnd && state.zoom >= 0.8))) {
     const brief = p.end.replace(/ \(.*\)$/, "").replace(/ by \w+/, "").split(",")[0];
-    const dy = turn ? (p.tells && told ? 29 : 15) : 4;
-    parts.push(`<text class="halo note bad" ${place(x1, y1, -22 * d, dy, far)}>${esc(brief)}</text>`);
+    const dy = (turn ? 14 : 20) + (p.tells ? 15 : 0);
+    parts.push(`<text class="halo note bad" ${along(x0, y0, 12 * d, dy, near)}>✗ ${esc(brief)}</text>`);
   }
   return `<g class="tag k-${kind(p)}" data-packet="${p.nth}">${parts.join("")}</g>`;
 }

@@ -23,7 +23,7 @@ fn packet(from: Who, name: &str, psn: u32, ext: Ext, len: usize, at: u64) -> Pac
 }
 
 fn answer(psn: u32, syndrome: Syndrome, msn: u32, at: u64) -> Packet {
-    let aeth = Aeth { syndrome, msn: Psn::new(msn), ..Aeth::default() };
+    let aeth = Aeth::new(syndrome, Psn::new(msn));
     packet(Who::Bob, "RC_ACKNOWLEDGE", psn, Ext { aeth: Some(aeth), ..Ext::NONE }, 0, at)
 }
 
@@ -62,7 +62,7 @@ fn addresses_are_told_from_where_the_memory_begins() {
     let reth = Reth { va: 0x9100, rkey: 0x1234, dma_len: 2500 };
     let ext = Ext { reth: Some(reth), ..Ext::NONE };
     let all = [
-        packet(Who::Alice, "RC_RDMA_WRITE_FIRST", 5, ext.clone(), 1024, 0),
+        packet(Who::Alice, "RC_RDMA_WRITE_FIRST", 5, ext, 1024, 0),
         packet(Who::Alice, "RC_RDMA_READ_REQUEST", 8, ext, 0, 1),
     ];
     let told = told(&all);
@@ -75,10 +75,7 @@ fn addresses_are_told_from_where_the_memory_begins() {
 
 #[test]
 fn what_is_sent_again_says_why_and_how_often() {
-    let send = |at, why| Packet {
-        why,
-        ..packet(Who::Alice, "RC_SEND_ONLY", 7, Ext::NONE, 10, at)
-    };
+    let send = |at, why| Packet { why, ..packet(Who::Alice, "RC_SEND_ONLY", 7, Ext::NONE, 10, at) };
     let all = [
         send(0, None),
         answer(7, Syndrome::Nak(NakCode::PsnSequence), 0, 20),
