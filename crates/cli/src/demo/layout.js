@@ -27,6 +27,8 @@ function even(step) {
   const tail = { alice: -99, bob: -99 };
   const head = { alice: -99, bob: -99 };
   const chip = { alice: -99, bob: -99 };
+  // Room that the words under the last arrow need.
+  const below = { alice: 0, bob: 0 };
   const again = { alice: null, bob: null };
   const ended = { alice: null, bob: null };
   const placed = new Map(step.events.filter((e) => e.kind === "memory").map((e) => [e.packet, e]));
@@ -50,8 +52,9 @@ function even(step) {
       m.leave.y1 = y + 40;
     } else if (m.arrive) {
       const memory = placed.get(m.arrive.n);
-      y = Math.max(y + 4, m.arrive.y0 + 26, memory ? chip[m.side] + 25 : 0);
+      y = Math.max(y + 4, m.arrive.y0 + 26, head[m.side] + below[m.side], memory ? chip[m.side] + 25 : 0);
       head[m.side] = m.arrive.y1 = y;
+      below[m.side] = 10 + (m.arrive.tells ? 20 : 0) + (m.arrive.tellsEnd ? 20 : 0);
       if (memory) chip[m.side] = memory.y = y;
     } else {
       y = Math.max(y + 4, chip[m.side] + 25);

@@ -191,7 +191,8 @@ fn show(
 ) -> std::io::Result<()> {
     let title = format!("{:2}. {}", report.step + 1, report.title);
     writeln!(out, "{}  {}", paint(palette.header, title), paint(palette.dim, report.look))?;
-    let mut lines = crate::dissect::Lines::new(*palette);
+    let frames = packets.iter().take(args.packets).map(|p| p.frame.as_slice());
+    let mut lines = crate::dissect::Lines::new(*palette, frames);
     for (packet, told) in packets.iter().zip(told).take(args.packets) {
         let time = packet.left.saturating_sub(start);
         let mut line = lines.of_ip(time, &packet.frame);

@@ -78,7 +78,8 @@ fn row(packet: &Packet, told: &Told) -> io::Result<Value> {
             RnrNak(_) => "rnr",
             Nak(_) | Reserved(_) => "nak",
         };
-        json!({ "kind": kind, "text": crate::dissect::syndrome(aeth.syndrome), "msn": aeth.msn.value() })
+        let text = crate::dissect::syndrome(aeth.syndrome);
+        json!({ "kind": kind, "text": text, "msn": aeth.msn.value() })
     });
     let hex: String = packet.frame.iter().map(|b| format!("{b:02x}")).collect();
     Ok(json!({

@@ -34,6 +34,12 @@ impl Default for Columns {
     }
 }
 
+impl Columns {
+    /// As narrow as can be: for packets that are all at hand before the first is shown.
+    pub(crate) const NARROW: Self =
+        Self { number: 1, time: 0, src: 0, dst: 0, opcode: 0, qp: 0, psn: 0, payload: 0, flags: 0 };
+}
+
 /// Where text is set in its column.
 #[derive(Clone, Copy)]
 enum Side {

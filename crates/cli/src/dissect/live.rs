@@ -21,10 +21,15 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Lines in these colours.
+    /// Lines in these colours, in columns as wide as all of `packets` need.
     #[must_use]
-    pub fn new(palette: Palette) -> Self {
-        Self { palette, columns: Columns::default(), number: 0 }
+    pub fn new<'a>(palette: Palette, packets: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut lines = Self { palette, columns: Columns::NARROW, number: 0 };
+        for packet in packets {
+            let _ = lines.of_ip(Duration::ZERO, packet);
+        }
+        lines.number = 0;
+        lines
     }
 
     /// The line of an IP packet that passed at `time`.
