@@ -28,7 +28,7 @@ pub enum PortError {
     #[error("the group {0} was not joined")]
     NotJoined(IpAddr),
     /// The interface carries no RoCE packet.
-    #[error("the MTU of {interface} is {mtu}; the smallest RoCE path MTU needs 336")]
+    #[error("the MTU of {interface} is {mtu}; the smallest RoCE path MTU needs 344")]
     MtuTooSmall {
         /// The interface.
         interface: String,

@@ -38,7 +38,8 @@ pub struct Config {
     pub address: Address,
     /// What it sends and receives through (`URXE_PORT`: udp, or raw:INTERFACE).
     pub port: PortKind,
-    /// Where to write what passes, as pcapng (`URXE_PCAP`).
+    /// Where to write what passes, as pcapng (`URXE_PCAP`). A second device of the process adds
+    /// `-2` to the name, and so on.
     pub pcap: Option<PathBuf>,
     /// Faults of the link, as `loss=1%,tx.delay=2ms` (`URXE_FAULTS`; and, each adding one,
     /// `URXE_LOSS`, `URXE_DUP`, `URXE_REORDER`, `URXE_CORRUPT`, `URXE_DELAY`, `URXE_JITTER`,

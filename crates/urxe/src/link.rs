@@ -1,8 +1,9 @@
 //! The port of a device: what the configuration asks for, one around the other.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use urxe_net::impair::{Impaired, Impairment};
 use urxe_net::raw::{RawConfig, RawPort};
 use urxe_net::tap::{Tap, TapHandle};
@@ -76,7 +77,31 @@ fn impaired(port: Box<dyn Port>, faults: &Impairment) -> Result<Box<dyn Port>, E
     Ok(Box::new(port))
 }
 
+/// Files that devices of this process write to.
+static TAPPED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// The name of a capture file that no other device of this process writes to: `a.pcapng`, then
+/// `a-2.pcapng`.
+fn free_name(path: &Path) -> PathBuf {
+    let mut taken = TAPPED.lock();
+    let mut free = path.to_owned();
+    let mut n = 1;
+    while taken.contains(&free) {
+        n += 1;
+        let mut name = path.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-{n}"));
+        if let Some(extension) = path.extension() {
+            name.push(".");
+            name.push(extension);
+        }
+        free = path.with_file_name(name);
+    }
+    taken.push(free.clone());
+    free
+}
+
 fn tapped(port: Box<dyn Port>, path: &Path) -> Result<Link, Error> {
+    let path = &free_name(path);
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let tap = Tap::create(port, path, clock).map_err(|e| Error::Setting {
         name: "PCAP".into(),
@@ -86,3 +111,6 @@ fn tapped(port: Box<dyn Port>, path: &Path) -> Result<Link, Error> {
     let handle = tap.handle();
     Ok(Link { port: Box::new(tap), tap: Some(handle) })
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,10 +69,10 @@ fn active_mtu_is_the_largest_that_fits_the_link() {
     assert_eq!(of(9000), Some(4096));
     assert_eq!(of(4200), Some(4096));
     for mtu in Mtu::ALL {
-        assert_eq!(of(mtu.bytes() + 80), Some(mtu.bytes()));
-        assert_ne!(of(mtu.bytes() + 79), Some(mtu.bytes()));
+        assert_eq!(of(mtu.bytes() + 88), Some(mtu.bytes()));
+        assert_ne!(of(mtu.bytes() + 87), Some(mtu.bytes()));
     }
-    assert_eq!(of(335), None);
+    assert_eq!(of(343), None);
 }
 
 #[test]
