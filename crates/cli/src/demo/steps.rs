@@ -1,9 +1,11 @@
 //! What the demo shows, a step a function. Each checks what it did.
 
+use std::time::Instant;
+
 use urxe::{AhAttr, QpKind, SendOp, SendWr, UdDest, WcFlags, WcStatus};
 use urxe_wire::QKey;
 
-use super::world::{Fault, MTU, SIZE, Side, World, pattern, quick};
+use super::world::{Fault, MTU, PATIENCE, SIZE, Side, World, pattern, quick};
 
 /// A step: what it is called, what a reader shall see in it, and what it does.
 pub(super) struct Step {
@@ -250,8 +252,10 @@ fn not_ready(world: &World) -> Result<String, Fault> {
     let (a, b) = world.pair(QpKind::Rc)?;
     a.send(1, SendOp::Send { imm: None }, 0..100)?;
     // Bob takes the packet and has no receive for it.
+    let until = Instant::now() + PATIENCE;
     while !world.bob.counters().iter().any(|&(name, n)| name == "out_of_buffer" && n != 0) {
         world.bob.progress();
+        expect("bob's NIC says that there is no receive", Instant::now() < until)?;
     }
     b.recv(7, 0..256)?;
     b.good()?;

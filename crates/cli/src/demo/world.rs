@@ -81,8 +81,8 @@ pub(super) struct Side {
 pub(super) const SIZE: usize = 16 << 10;
 /// Bytes of a full packet.
 pub(super) const MTU: usize = 1024;
-/// How long a completion is waited for: longer than all retries of a step.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long anything is waited for: longer than all retries of a step.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 const ALL: Access = Access::LOCAL_WRITE
     .union(Access::REMOTE_READ)
     .union(Access::REMOTE_WRITE)

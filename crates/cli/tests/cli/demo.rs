@@ -174,20 +174,24 @@ fn tshark_reads_the_capture() {
     }
 }
 
-/// The page as a browser builds it.
-fn dom(fragment: &str) -> Option<String> {
+/// A page of the demo's directory as a browser builds it.
+fn built(page: &str, fragment: &str) -> Option<String> {
     let mut chromium = tool("chromium", "URXE_REQUIRE_CHROMIUM")?;
-    let profile = DEMO.dir.join(format!("profile-{fragment}"));
-    let page = fs::canonicalize(DEMO.dir.join("demo.html")).unwrap();
+    let profile = DEMO.dir.join(format!("profile-{page}-{fragment}"));
+    let path = fs::canonicalize(DEMO.dir.join(page)).unwrap();
     chromium.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"]);
     chromium.args(["--no-first-run", "--disable-background-networking", "--disable-dev-shm-usage"]);
     chromium.arg(format!("--user-data-dir={}", profile.display()));
     chromium.args(["--window-size=1600,1000", "--dump-dom"]);
-    let output = chromium.arg(format!("file://{}#{fragment}", page.display())).output().unwrap();
+    let output = chromium.arg(format!("file://{}#{fragment}", path.display())).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("</html>"), "{error}");
-    // The template itself, which holds the same words, is behind the picture.
+    assert!(text.contains("</html>"), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(text)
+}
+
+/// The picture and the panel, without the scripts behind them, which hold the same words.
+fn dom(fragment: &str) -> Option<String> {
+    let text = built("demo.html", fragment)?;
     Some(text.split_once(r#"id="data""#).unwrap().0.to_owned())
 }
 
@@ -211,4 +215,46 @@ fn a_browser_draws_what_is_in_sight_of_a_long_step() {
     let picked = dom.matches(" on\"").count();
     assert_eq!(picked, 1);
     assert!(dom.contains("packet 100 of"));
+}
+
+/// Plays a reader: what is said after each deed is where the page then is.
+const READER: &str = r##"<pre id="log"></pre><script>
+  const bubbles = true;
+  const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles }));
+  const mouse = (query, name) => {
+    document.querySelector(query).dispatchEvent(new MouseEvent(name, { bubbles }));
+  };
+  const log = document.getElementById("log");
+  const say = (...words) => { log.textContent += words.join(" ") + "\n"; };
+  const keys = "ArrowDown ArrowDown ArrowUp ArrowRight ArrowUp Escape ArrowLeft t + 0 t";
+  for (const key of keys.split(" ")) {
+    press(key);
+    say(key, location.hash);
+  }
+  mouse(".pkt[data-packet='3'] .shaft", "click");
+  say("click", location.hash, document.querySelector("#panel h2").textContent.trim());
+  mouse("tr[data-w=psn]", "mouseover");
+  say("field", [...document.querySelectorAll("b.lit")].map((b) => b.dataset.i).join(","));
+  mouse("b[data-i='28']", "mouseover");
+  say("byte", document.querySelector("tr.lit").dataset.w);
+  mouse(".chip", "click");
+  say("chip", location.hash);
+  press("?");
+  say("help", document.getElementById("help").open);
+</script></body>"##;
+
+#[test]
+fn keys_and_pointer_do_what_the_help_says() {
+    let page = fs::read_to_string(DEMO.dir.join("demo.html")).unwrap();
+    fs::write(DEMO.dir.join("reader.html"), page.replacen("</body>", READER, 1)).unwrap();
+    let Some(text) = built("reader.html", "step=1") else { return };
+    let (_, rest) = text.split_once(r#"<pre id="log">"#).unwrap();
+    let log = rest.split_once("</pre>").unwrap().0.replace("&amp;", "&");
+    let wanted = "ArrowDown #step=1&packet=1\nArrowDown #step=1&packet=2\n\
+        ArrowUp #step=1&packet=1\nArrowRight #step=2\nArrowUp #step=2&packet=2\n\
+        Escape #step=2\nArrowLeft #step=1\nt #step=1&time=true\n\
+        + #step=1&time=true&zoom=1.40\n0 #step=1&time=true\nt #step=1\n\
+        click #step=1&packet=3 SEND LAST\nfield 37,38,39\nbyte opcode\n\
+        chip #step=1&event=1\nhelp true\n";
+    assert_eq!(log, wanted);
 }
