@@ -221,3 +221,14 @@ fn two_qps_with_long_messages_take_turns() {
     assert_eq!(turns[..12], [32; 12]);
     assert_eq!(turns[12..], [8, 8]);
 }
+
+#[test]
+fn packets_are_counted_with_headers_and_pad() {
+    let mut n = lab();
+    let qp = n.rc(|_| {});
+    // BTH 12, payload and pad; RETH 16 more.
+    n.post(qp, 1, SEND, 5);
+    n.post(qp, 2, WRITE, 10);
+    let counts = [urxe_engine::Count::TxPackets, urxe_engine::Count::TxBytes];
+    assert_eq!(counts.map(|c| n.counters().get(c)), [2, (12 + 8) + (12 + 16 + 12)]);
+}
