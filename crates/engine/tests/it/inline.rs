@@ -12,31 +12,33 @@ fn inline(wr_id: u64, op: SendOp, data: &[u8]) -> SendWr<'_> {
 
 #[test]
 fn each_request_keeps_its_own_sges_and_inline_data() {
-    // The slots of a queue are used again and again.
-    let mut n = lab();
-    let caps = QpCaps { max_send_wr: 3, ..n.init(QpKind::Uc).caps };
-    let qp = n.qp(QpKind::Uc, |init, _| init.caps = caps);
-    n.buffer.write(0, &(0..=255).collect::<Vec<u8>>()).unwrap();
-    let mut wanted = Vec::new();
-    for round in 0..5_u8 {
-        n.sink.full = true;
-        for i in 0..3_u8 {
-            let at = round * 20 + i;
-            if i == 1 {
-                let data = [at, at + 100];
-                n.send(qp, &inline(1, SEND, &data));
-                wanted.push(data.to_vec());
-            } else {
-                let sges = [n.sge(at.into(), 1), n.sge(u64::from(at) + 50, 1)];
-                n.send(qp, &SendWr::new(1, SEND, &sges));
-                wanted.push(vec![at, at + 50]);
+    // The slots of a queue are used again and again, and more are made as it fills up.
+    for (capacity, rounds) in [(3, [3, 3, 3, 3]), (20, [3, 9, 1, 20])] {
+        let mut n = lab();
+        let caps = QpCaps { max_send_wr: capacity, ..n.init(QpKind::Uc).caps };
+        let qp = n.qp(QpKind::Uc, |init, _| init.caps = caps);
+        n.buffer.write(0, &(0..=255).collect::<Vec<u8>>()).unwrap();
+        let mut wanted = Vec::new();
+        for posts in rounds {
+            n.sink.full = true;
+            for _ in 0..posts {
+                let at = u8::try_from(wanted.len() * 3).unwrap();
+                if at % 2 == 1 {
+                    let data = [at, at + 100];
+                    n.send(qp, &inline(1, SEND, &data));
+                    wanted.push(data.to_vec());
+                } else {
+                    let sges = [n.sge(at.into(), 1), n.sge(u64::from(at) + 50, 1)];
+                    n.send(qp, &SendWr::new(1, SEND, &sges));
+                    wanted.push(vec![at, at + 50]);
+                }
             }
+            n.sink.full = false;
+            n.nic.pump(n.now, &mut n.sink);
         }
-        n.sink.full = false;
-        n.nic.pump(n.now, &mut n.sink);
+        let sent: Vec<_> = n.sink.sent.iter().map(|s| s.roce().payload.to_vec()).collect();
+        assert_eq!(sent, wanted, "{capacity}");
     }
-    let sent: Vec<_> = n.sink.sent.iter().map(|s| s.roce().payload.to_vec()).collect();
-    assert_eq!(sent, wanted);
 }
 
 #[test]
