@@ -146,8 +146,10 @@ impl Requester {
         let psn = if started { wqe.first_psn.add(self.offset) } else { self.next_psn };
         if conn.reliable() {
             let in_flight = psn.since(una);
-            // The whole of a READ's response counts, and no more than half the circle may be out.
-            let too_far = in_flight != 0 && in_flight + conn.packets(wqe.length) > Psn::WINDOW;
+            // The rest of a READ's response counts, and no more than half the circle may be out.
+            let reads = matches!(wqe.op, SendOp::Read { .. });
+            let psns = if reads { conn.packets(wqe.length) - self.offset } else { 1 };
+            let too_far = in_flight != 0 && in_flight + psns > Psn::WINDOW;
             if in_flight >= self.window.size() || too_far {
                 return Next::Blocked(Blocked::Window);
             }

@@ -280,6 +280,11 @@ impl Responder {
         self.msn
     }
 
+    /// Whether the last packet served was not the end of its message.
+    pub(crate) fn is_mid_message(&self) -> bool {
+        self.message != Message::None
+    }
+
     /// Whether answers wait to be sent.
     pub(crate) fn has_replies(&self) -> bool {
         !self.replies.is_empty()

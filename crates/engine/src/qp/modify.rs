@@ -129,6 +129,8 @@ impl Inner {
         self.completer = Completer::new(Psn::ZERO);
         self.path = None;
         self.xrc = None;
+        self.nak = None;
+        self.rnr_over = None;
         self.cc = None;
         self.limit = None;
         self.established = false;

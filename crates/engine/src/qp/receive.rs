@@ -115,6 +115,7 @@ impl Inner {
         if acked != 0 {
             self.requester.window.on_ack(acked, self.completer.una());
             self.refill_retries();
+            self.rnr_over = None;
         }
         self.retire(cx);
         if acked != 0 {
@@ -194,6 +195,7 @@ impl Inner {
         let mut no_srq = false;
         if let Some(xrc) = packet.ext.xrceth
             && request.starts()
+            && !self.responder.is_mid_message()
             && packet.bth.psn == self.responder.epsn()
         {
             // A message goes to the SRQ that its first packet names.

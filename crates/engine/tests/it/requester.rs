@@ -128,6 +128,18 @@ fn a_read_of_half_the_psn_circle_goes_and_is_resent() {
 }
 
 #[test]
+fn a_send_of_half_the_psn_circle_fills_its_window() {
+    // IBA C9-94: only what is in flight counts, not what is still to come.
+    let mut n = lab();
+    let qp = n.rc(|attr| attr.path_mtu = Mtu::B256);
+    let sges = [Sge { length: MAX_MESSAGE, ..n.sge(0, 0) }];
+    n.send(qp, &SendWr::new(1, SEND, &sges));
+    let psns = n.psns();
+    assert!(psns.len() > 4, "{psns:?}");
+    assert_eq!(psns[..4], [100, 101, 102, 103]);
+}
+
+#[test]
 fn one_packet_requests_say_what_they_ask() {
     let mut n = lab();
     let qp = n.rc(|attr| attr.max_rd_atomic = 8);

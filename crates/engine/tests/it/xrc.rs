@@ -131,6 +131,24 @@ fn a_message_stays_with_its_srq() {
     assert_eq!((done(&n, one_cq), done(&n, two_cq)), (vec![], vec![(2, OK)]));
 }
 
+/// A message that begins within another is refused, and does not change where that one went.
+#[test]
+fn a_message_within_a_message_takes_no_other_srq() {
+    for other in [true, false] {
+        let mut n = lab();
+        let xrcd = n.nic.alloc_xrcd().unwrap();
+        let ((one, one_cq), (two, two_cq)) = (srq(&n, n.pd, xrcd), srq(&n, n.pd, xrcd));
+        let qp = target(&mut n, xrcd);
+        post(&n, one, 1, 0);
+        post(&n, two, 2, 1024);
+        n.arrive_quiet(qp, "XRC_SEND_FIRST", 500, to(one, Ext::NONE), &[1; 256]);
+        let named = if other { two } else { SrqId(77) };
+        n.arrive_quiet(qp, "XRC_SEND_ONLY", 501, to(named, Ext::NONE), &[2; 8]);
+        assert_eq!((done(&n, one_cq), done(&n, two_cq)), (vec![(1, FLUSHED)], vec![]));
+        assert_eq!(n.nic.query_qp(qp).unwrap().attr.qp_state, QpState::Err);
+    }
+}
+
 /// What an unfinished message has taken is flushed to the SRQ's CQ, not lost.
 #[test]
 fn the_receive_of_an_unfinished_message_is_flushed_to_the_srqs_cq() {
