@@ -8,7 +8,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 use socket2::Socket;
@@ -74,6 +74,9 @@ pub struct UdpPort {
     /// Destinations, and whether they are of this host.
     near: RwLock<Vec<(IpAddr, bool)>>,
     epoll: Epoll,
+    /// Whose turn it is to be received from first.
+    turn: AtomicUsize,
+    buffer: usize,
     /// Set once the host refuses segmentation.
     gso_refused: AtomicU64,
     stats: PortStats,
@@ -116,6 +119,8 @@ impl UdpPort {
             groups: RwLock::default(),
             near: RwLock::default(),
             epoll,
+            turn: AtomicUsize::new(0),
+            buffer: config.buffer,
             gso_refused: AtomicU64::new(0),
             stats: PortStats::default(),
         })
@@ -229,10 +234,18 @@ impl Port for UdpPort {
 
     fn recv(&self, batch: &mut RxBatch) -> io::Result<usize> {
         let mut rx = Rx::new(batch);
-        let mut n = rx.fill(self.main.as_fd(), self.caps.address)?;
-        for (group, socket) in self.groups.read().iter() {
-            n += rx.fill(socket.as_fd(), *group)?;
+        let groups = self.groups.read();
+        let all = groups.len() + 1;
+        // Another socket is first each time, so that a flood at one does not starve the rest.
+        let first = if all == 1 { 0 } else { self.turn.fetch_add(1, Ordering::Relaxed) % all };
+        let mut n = 0;
+        for turn in first..first + all {
+            n += match groups.get(turn % all) {
+                Some((group, socket)) => rx.fill(socket.as_fd(), *group)?,
+                None => rx.fill(self.main.as_fd(), self.caps.address)?,
+            };
         }
+        drop(groups);
         if n != 0 {
             PortStats::add(&self.stats.rx_calls, 1);
             PortStats::add(&self.stats.rx_packets, n as u64);
@@ -257,7 +270,7 @@ impl Port for UdpPort {
         if groups.iter().any(|(g, _)| *g == group) {
             return Ok(());
         }
-        let socket = socket::join(group, address)?;
+        let socket = socket::join(group, address, self.buffer)?;
         self.epoll.add(socket.as_fd()).map_err(PortError::socket("epoll", group))?;
         groups.push((group, socket));
         Ok(())

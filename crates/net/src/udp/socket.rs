@@ -8,8 +8,9 @@ use urxe_wire::ROCE_UDP_PORT;
 use crate::PortError;
 use crate::sys::{set, set_buffers};
 
-/// A socket of `address` and `port` whose packets have DF and IP identification 0.
-pub(super) fn open(address: IpAddr, port: u16, buffer: usize) -> Result<Socket, PortError> {
+/// An unbound socket of the family of `address` whose packets have DF and IP identification 0, and
+/// which tells of each packet's traffic class and TTL.
+fn socket_for(address: IpAddr, buffer: usize) -> Result<Socket, PortError> {
     let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let fail = |call| PortError::socket(call, address);
     let socket = Socket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))
@@ -34,6 +35,12 @@ pub(super) fn open(address: IpAddr, port: u16, buffer: usize) -> Result<Socket, 
         set(&socket, level, name, value).map_err(fail("setsockopt"))?;
     }
     set_buffers(&socket, buffer);
+    Ok(socket)
+}
+
+/// A socket of `address` and `port`.
+pub(super) fn open(address: IpAddr, port: u16, buffer: usize) -> Result<Socket, PortError> {
+    let socket = socket_for(address, buffer)?;
     bind(&socket, SocketAddr::new(address, port))?;
     Ok(socket)
 }
@@ -65,11 +72,9 @@ pub(super) fn enable_gro(socket: &Socket) -> bool {
 }
 
 /// A socket that gets what is sent to `group` over the interface of `address`.
-pub(super) fn join(group: IpAddr, address: IpAddr) -> Result<Socket, PortError> {
-    let domain = if group.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
+pub(super) fn join(group: IpAddr, address: IpAddr, buffer: usize) -> Result<Socket, PortError> {
     let fail = |call| PortError::socket(call, group);
-    let socket = Socket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))
-        .map_err(fail("socket"))?;
+    let socket = socket_for(group, buffer)?;
     socket.set_reuse_address(true).map_err(fail("SO_REUSEADDR"))?;
     match (group, address) {
         (IpAddr::V4(group), IpAddr::V4(address)) => {
