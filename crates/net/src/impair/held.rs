@@ -49,7 +49,7 @@ impl<T: Clone> Held<T> {
         self.mature(now);
         let counts = &mut self.counts;
         counts.packets += 1;
-        match self.dice.fate(now, len, self.packets.len() + self.ready.len()) {
+        match self.dice.fate(now, len, self.packets.len()) {
             Fate::Lost => counts.lost += 1,
             Fate::LostInBurst => counts.lost_in_burst += 1,
             Fate::Overflow => counts.overflow += 1,
