@@ -198,9 +198,9 @@ impl<E> Fabric<E> {
         self.trace
     }
 
-    /// What stands between the engine and who looks at it.
-    pub fn interpose(&mut self) -> &mut dyn Interpose {
-        self.interpose.as_mut()
+    /// What stands between the engine and who looks at it, and a node's NIC.
+    pub fn interpose(&mut self, node: usize) -> (&mut dyn Interpose, &Nic) {
+        (self.interpose.as_mut(), &self.nodes[node].nic)
     }
 
     /// How many packets for a QP of a node were lost, changed, doubled or put out of order.

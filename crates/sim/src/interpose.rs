@@ -1,7 +1,7 @@
 //! What can stand between the engine and the oracle: in real runs nothing, in tests of the oracle
 //! a bug that it must find.
 
-use urxe_engine::Completion;
+use urxe_engine::{Completion, Nic};
 use urxe_memory::Buffer;
 
 /// Hooks that change what the oracle sees of the engine.
@@ -16,9 +16,15 @@ pub trait Interpose {
         let _ = (node, completions);
     }
 
-    /// The run has come to rest; this is the memory of `node`.
-    fn rested(&mut self, node: usize, memory: &Buffer) {
-        let _ = (node, memory);
+    /// A CQ of `node` told that a completion came; false hides that from the program.
+    fn told(&mut self, node: usize, nic: &Nic) -> bool {
+        let _ = (node, nic);
+        true
+    }
+
+    /// The run has come to rest, before anything is destroyed; this is the memory of `node`.
+    fn rested(&mut self, node: usize, nic: &Nic, memory: &Buffer) {
+        let _ = (node, nic, memory);
     }
 }
 

@@ -21,6 +21,35 @@ pub struct Burst {
     pub loss: Share,
 }
 
+/// Which packets that wait are marked CE: none up to `from` bytes, all from `to` bytes on, between
+/// them a share that grows to `most`. With both the same it is a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marking {
+    /// Bytes that wait.
+    pub from: u64,
+    /// Bytes that wait.
+    pub to: u64,
+    /// Of those that find just less than `to` bytes.
+    pub most: Share,
+}
+
+impl Marking {
+    /// Marks all that find more than `bytes` waiting.
+    #[must_use]
+    pub const fn above(bytes: u64) -> Self {
+        Self { from: bytes, to: bytes, most: Share::WHOLE }
+    }
+
+    fn marks(&self, waiting: u64, rng: &mut Rng) -> bool {
+        if waiting <= self.from || waiting > self.to {
+            return waiting > self.to;
+        }
+        let share = u128::from(self.most.billionths()) * u128::from(waiting - self.from);
+        let whole = u128::from(Share::WHOLE.billionths()) * u128::from(self.to - self.from);
+        u128::from(rng.bits()) * whole < share << 64
+    }
+}
+
 /// What a direction of a link does to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
@@ -44,8 +73,8 @@ pub struct LinkConfig {
     pub rate: Option<Rate>,
     /// Bytes that wait for a rate at most; what finds it full is lost.
     pub queue: u64,
-    /// Packets that find more bytes waiting are marked CE, if they are ECN-capable.
-    pub mark_above: Option<u64>,
+    /// Which packets that wait are marked CE, if they are ECN-capable.
+    pub marking: Option<Marking>,
 }
 
 impl Default for LinkConfig {
@@ -61,7 +90,7 @@ impl Default for LinkConfig {
             hold: Duration::from_micros(50),
             rate: None,
             queue: 1 << 20,
-            mark_above: None,
+            marking: None,
         }
     }
 }
@@ -164,7 +193,10 @@ impl Link {
         if done.lost.is_none() {
             match self.leave(now, packet.len() as u64) {
                 None => done.lost = Some(Loss::TailDrop),
-                Some(crowded) => done.marked = crowded && frame::mark_ce(&mut packet),
+                Some(waiting) => {
+                    let marks = c.marking.is_some_and(|m| m.marks(waiting, rng));
+                    done.marked = marks && frame::mark_ce(&mut packet);
+                }
             }
         }
         if done.lost.is_some() {
@@ -210,10 +242,10 @@ impl Link {
         (self.bad && rng.chance(burst.loss)).then_some(Loss::Burst)
     }
 
-    /// Queues `len` bytes; says whether many wait before them, or `None` if they have no room.
-    fn leave(&mut self, now: Time, len: u64) -> Option<bool> {
+    /// Queues `len` bytes; says how many wait before them, or `None` if they have no room.
+    fn leave(&mut self, now: Time, len: u64) -> Option<u64> {
         let Some(rate) = self.config.rate else {
-            return Some(false);
+            return Some(0);
         };
         let wait = self.free_at.saturating_since(now);
         let waiting = wait.as_nanos() * u128::from(rate.as_bps()) / 8_000_000_000;
@@ -222,7 +254,7 @@ impl Link {
             return None;
         }
         self.free_at = self.free_at.max(now) + rate.time_for(len);
-        Some(self.config.mark_above.is_some_and(|above| waiting > above))
+        Some(waiting)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use urxe_engine::{Time, WcStatus};
+use urxe_engine::{Cause, Time, WcStatus};
 use urxe_memory::Buffer;
 
 use crate::plan::{Op, Plan, Queue, Span};
@@ -122,6 +122,7 @@ pub(crate) enum RecvPhase {
 pub(crate) struct Failure {
     op: usize,
     status: WcStatus,
+    cause: Option<Cause>,
     /// Packets of the pair that the network harmed since it was posted.
     harm: u32,
 }

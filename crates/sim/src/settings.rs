@@ -55,6 +55,6 @@ impl Settings {
     /// Whether congestion is marked, so that QPs control their rate.
     #[must_use]
     pub const fn marks(&self) -> bool {
-        self.link.mark_above.is_some()
+        self.link.marking.is_some()
     }
 }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use urxe_sim::fault::{Fault, FaultKind};
-use urxe_sim::link::{Burst, LinkConfig};
+use urxe_sim::link::{Burst, LinkConfig, Marking};
 use urxe_sim::{Profile, Rate, Settings, Share, Topology};
 use urxe_wire::{Mtu, Opcode, Psn, Qpn};
 
@@ -22,19 +23,19 @@ seed: the same options give the same run, byte for byte.
 Exit status: 0 all is well; 1 a seed failed; 2 bad usage, or a file that cannot be written.")]
 pub struct SimArgs {
     /// How many seeds to run
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = at_least_one())]
     pub seeds: u64,
     /// The first of them
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub first_seed: u64,
     /// NICs
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = up_to(64))]
     pub nodes: u16,
     /// Pairs of QPs
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = up_to(1024))]
     pub qps: u16,
     /// Work requests
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = count(100_000))]
     pub ops: u32,
     /// A link between any two nodes, or a switch
     #[arg(long, value_enum, value_name = "SHAPE", default_value = "mesh")]
@@ -70,9 +71,10 @@ pub struct SimArgs {
     /// Bytes that wait for the rate; more are lost
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = units::size)]
     pub queue: u64,
-    /// Mark packets CE that find more bytes than this waiting, and let QPs control their rate
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
-    pub ecn: Option<u64>,
+    /// Mark packets CE that find more bytes waiting, and let QPs control their rate: all above one
+    /// size, or from one size to another a share that grows to that given
+    #[arg(long, value_name = "FROM[,TO,SHARE]", value_parser = marking)]
+    pub ecn: Option<Marking>,
     /// Cut two nodes off from each other once, for so long
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub partition: Option<Duration>,
@@ -99,7 +101,7 @@ pub struct SimArgs {
     #[arg(long)]
     pub json: bool,
     /// Seeds run at a time; as many as there are processors if not given
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(short, long, value_name = "N", value_parser = up_to(1024))]
     pub jobs: Option<u16>,
 }
 
@@ -119,6 +121,18 @@ pub struct FaultText {
     fault: Fault,
 }
 
+fn at_least_one() -> RangedU64ValueParser {
+    RangedU64ValueParser::new().range(1..)
+}
+
+fn up_to(most: u64) -> RangedU64ValueParser<u16> {
+    RangedU64ValueParser::new().range(1..=most)
+}
+
+fn count(most: u64) -> RangedU64ValueParser<u32> {
+    RangedU64ValueParser::new().range(1..=most)
+}
+
 fn burst(text: &str) -> Result<Burst, String> {
     let parts: Vec<&str> = text.split(',').collect();
     let share = |s: &str| Share::from_str(s.trim()).map_err(|e| e.to_string());
@@ -130,6 +144,22 @@ fn burst(text: &str) -> Result<Burst, String> {
             Ok(Burst { enter: share(enter)?, leave: share(leave)?, loss: share(loss)? })
         }
         _ => Err(format!("`{text}` is no burst: write two or three shares, such as 1%,25%,100%")),
+    }
+}
+
+fn marking(text: &str) -> Result<Marking, String> {
+    let parts: Vec<&str> = text.split(',').collect();
+    match parts[..] {
+        [bytes] => Ok(Marking::above(units::size(bytes)?)),
+        [from, to, most] => {
+            let (from, to) = (units::size(from)?, units::size(to)?);
+            if to < from {
+                return Err(format!("`{text}`: marking ends at {to} bytes, before it starts"));
+            }
+            let most = Share::from_str(most.trim()).map_err(|e| e.to_string())?;
+            Ok(Marking { from, to, most })
+        }
+        _ => Err(format!("`{text}` is no marking: write 20K, or from, to and share: 5K,200K,1%")),
     }
 }
 
@@ -198,7 +228,7 @@ impl SimArgs {
             hold: self.hold,
             rate: self.rate.map(Rate::from_bps),
             queue: self.queue,
-            mark_above: self.ecn,
+            marking: self.ecn,
         };
         Settings {
             nodes: self.nodes.into(),
@@ -254,8 +284,8 @@ impl SimArgs {
             add("rate", rate.to_string());
             add("queue", self.queue.to_string());
         }
-        if let Some(bytes) = self.ecn {
-            add("ecn", bytes.to_string());
+        if let Some(Marking { from, to, most }) = self.ecn {
+            add("ecn", format!("{from},{to},{most}"));
         }
         if let Some(time) = self.partition {
             add("partition", format!("{}ns", time.as_nanos()));

@@ -5,3 +5,4 @@ mod command;
 mod demo;
 mod dissect;
 mod made;
+mod sim;

@@ -111,3 +111,32 @@ fn orders_are_followed_whatever_chance_says() {
     let (done, arrivals) = carry(Orders { hold: Some(hold), ..Orders::default() });
     assert_eq!((done.reordered, arrivals[0].0.as_nanos()), (true, 1_005_000));
 }
+
+#[test]
+fn marks_follow_the_queue() {
+    let ramp = Marking { from: 1000, to: 3000, most: Share::percent(50) };
+    let marked = |marking: Marking, waiting| {
+        (0..1000).filter(|&i| marking.marks(waiting, &mut Rng::new(&[i]))).count()
+    };
+    assert_eq!(marked(ramp, 1000), 0);
+    assert_eq!(marked(ramp, 3001), 1000);
+    assert!((200..300).contains(&marked(ramp, 2000)), "{}", marked(ramp, 2000));
+    assert_eq!([999, 1000, 1001].map(|w| marked(Marking::above(1000), w)), [0, 0, 1000]);
+}
+
+#[test]
+fn only_what_is_capable_of_it_is_marked() {
+    let rate = Some(Rate::from_mbps(80));
+    let config = LinkConfig { rate, marking: Some(Marking::above(0)), ..LinkConfig::default() };
+    let mut link = Link::new(config);
+    let mut marked = |tos| {
+        let mut packet = vec![0; 60];
+        (packet[0], packet[1]) = (0x45, tos);
+        let (rng, mut arrivals) = (&mut Rng::new(&[1]), Vec::new());
+        let done = link.carry(Time::ZERO, packet, &Orders::default(), rng, &mut arrivals);
+        (done.marked, arrivals[0].1[1])
+    };
+    assert_eq!(marked(2), (false, 2), "the first finds nobody waiting");
+    assert_eq!(marked(2), (true, 3));
+    assert_eq!(marked(0), (false, 0), "not capable");
+}

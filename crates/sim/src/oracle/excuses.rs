@@ -81,9 +81,12 @@ impl Oracle {
         }
         let who = self.plan.describe(failure.op);
         let what = format!(
-            "{who} failed with {:?}; {} packets of the pair were harmed since it was posted \
+            "{who} failed with {:?} ({}); {} packets of the pair were harmed since it was posted \
              ({} retries), and nothing else explains it",
-            failure.status, failure.harm, self.plan.conns[conn].retry
+            failure.status,
+            failure.cause.map_or("no cause".to_owned(), |c| c.to_string()),
+            failure.harm,
+            self.plan.conns[conn].retry
         );
         self.fail(Invariant::Status, what)
     }

@@ -194,8 +194,8 @@ impl Oracle {
             };
             let differ = (0..model.len()).filter(|&i| model[i] != actual[i]).count();
             let what = format!(
-                "node {node}: {differ} bytes changed, the first at {at:#x} of its memory ({place}): \
-                 got {:#04x}, wanted {:#04x}",
+                "node {node}: {differ} bytes changed, the first at {at:#x} of its memory \
+                 ({place}): got {:#04x}, wanted {:#04x}",
                 actual[at], model[at]
             );
             return self.fail(Invariant::Stray, what);

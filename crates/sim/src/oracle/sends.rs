@@ -45,14 +45,16 @@ impl Oracle {
         let harm = harm.saturating_sub(self.harm.get(&id).copied().unwrap_or(0));
         let s = &mut self.sides[conn][side];
         match s.failed {
-            None => s.failed = Some(Failure { op: id, status: c.status, harm }),
+            None => {
+                s.failed = Some(Failure { op: id, status: c.status, cause: c.cause, harm });
+            }
             Some(_) if c.status == WcStatus::WrFlushErr => {}
             Some(first) => {
                 let what = format!(
                     "{who} failed with {:?} ({}), but the queue had failed before (operation {}, \
                      {:?}): wanted WrFlushErr",
                     c.status,
-                    c.cause.map_or(String::new(), |c| c.to_string()),
+                    c.cause.map_or("no cause".to_owned(), |c| c.to_string()),
                     first.op,
                     first.status
                 );

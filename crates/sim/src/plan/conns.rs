@@ -48,7 +48,7 @@ impl Plan {
         let other = |rng: &mut Rng| (a + 1 + rng.index(count - 1)) % count;
         let b = if count == 1 || rng.one_in(8) { a } else { other(rng) };
         let doom = self.doom(rng, settings, kind);
-        let [retry, rnr_retry] = self.retries(rng, [a, b], doom);
+        let [retry, rnr_retry] = self.retries(rng, settings, [a, b], doom);
         let mut conn = Conn {
             kind,
             nodes: [a, b],
@@ -83,9 +83,15 @@ impl Plan {
     }
 
     /// Retries without end only where no peer ever falls silent.
-    fn retries(&self, rng: &mut Rng, nodes: [usize; 2], doom: Doom) -> [u8; 2] {
+    fn retries(
+        &self,
+        rng: &mut Rng,
+        settings: &Settings,
+        nodes: [usize; 2],
+        doom: Doom,
+    ) -> [u8; 2] {
         let endless = |n: usize| self.nodes[n].profile.infinite_retry_at_7;
-        let rnr_retry = if rng.one_in(6) { 3 } else { 7 };
+        let rnr_retry = if settings.trouble && rng.one_in(6) { 3 } else { 7 };
         let any = nodes.iter().any(|&n| endless(n));
         let all = nodes.iter().all(|&n| endless(n));
         let safe = all && doom == Doom::None && rnr_retry == 7;

@@ -27,7 +27,8 @@ impl World {
         self.poll_all()?;
         for node in 0..self.nodes.len() {
             let memory = Arc::clone(&self.nodes[node].buffer);
-            self.fabric.interpose().rested(node, &memory);
+            let (interpose, nic) = self.fabric.interpose(node);
+            interpose.rested(node, nic, &memory);
         }
         self.oracle.at_end()?;
         self.destroy_all()

@@ -11,6 +11,10 @@ impl World {
         while let Some(event) = self.fabric.nic(node).take_event() {
             match event {
                 Event::Completion(cq) if armed => {
+                    let (interpose, nic) = self.fabric.interpose(node);
+                    if !interpose.told(node, nic) {
+                        continue;
+                    }
                     // Armed before it is polled, so that nothing slips between.
                     let rearmed = self.fabric.nic(node).arm_cq(cq, Arm::Next);
                     rearmed
@@ -60,7 +64,7 @@ impl World {
         if taken.is_empty() {
             return Ok(());
         }
-        self.fabric.interpose().polled(node, &mut taken);
+        self.fabric.interpose(node).0.polled(node, &mut taken);
         for completion in &taken {
             self.completed(node, completion)?;
         }

@@ -36,25 +36,22 @@ impl World {
                 self.fabric.at(due, Todo::Send(conn, side));
                 return Ok(());
             }
-            let done = match self.ready(op) {
-                Some(true) => self.post_send(op)?,
-                Some(false) => {
-                    self.blocked.insert((conn, side));
-                    return Ok(());
-                }
-                None => Post::Gone,
-            };
+            let ready = self.ready(op);
+            if ready == Some(false) {
+                self.blocked.insert((conn, side));
+                return Ok(());
+            }
+            // Before it is posted: what it brings about may come back here.
+            self.step_line(conn, side, true);
+            let done = if ready.is_none() { Post::Gone } else { self.post_send(op)? };
             match done {
                 Post::Taken => {}
                 Post::Gone => self.skip(op),
                 Post::Full => {
+                    self.step_line(conn, side, false);
                     self.try_later(conn, side);
                     return Ok(());
                 }
-            }
-            if let Some(line) = self.sends.get_mut(&(conn, side)) {
-                line.next += 1;
-                line.full = 0;
             }
         }
         Ok(())
@@ -66,6 +63,13 @@ impl World {
         let now = self.fabric.now();
         for &(conn, side) in &self.blocked {
             self.fabric.at(now, Todo::Send(conn, side));
+        }
+    }
+
+    /// A queue goes on to its next work request, or back to the one before.
+    fn step_line(&mut self, conn: usize, side: usize, on: bool) {
+        if let Some(line) = self.sends.get_mut(&(conn, side)) {
+            line.next = if on { line.next + 1 } else { line.next - 1 };
         }
     }
 
@@ -108,6 +112,7 @@ impl World {
         let harm = self.harm(op.conn);
         match self.fabric.call(node, |nic, now, out| nic.post_send(now, qp, &wr, out)) {
             Ok(()) => {
+                self.sends.entry((op.conn, op.side)).or_default().full = 0;
                 self.oracle.posted(id, harm);
                 if op.inline {
                     self.oracle.spoil_inline(id);
