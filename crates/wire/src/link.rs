@@ -17,13 +17,15 @@ pub mod ethertype {
     pub const VLAN: u16 = 0x8100;
     /// An 802.1ad service tag follows.
     pub const SERVICE_VLAN: u16 = 0x88a8;
+    /// A service tag from before 802.1ad follows; some switches still write it.
+    pub const OLD_SERVICE_VLAN: u16 = 0x9100;
     /// RoCE version 1: a GRH right on Ethernet.
     pub const ROCE_V1: u16 = 0x8915;
 
     /// Whether a VLAN tag follows.
     #[must_use]
     pub const fn is_vlan(ethertype: u16) -> bool {
-        matches!(ethertype, VLAN | SERVICE_VLAN)
+        matches!(ethertype, VLAN | SERVICE_VLAN | OLD_SERVICE_VLAN)
     }
 }
 

@@ -153,8 +153,8 @@ impl<'a> Packet<'a> {
     /// Writes the packet to the front of `out`, each field as it is; gives its length.
     ///
     /// # Errors
-    /// Where `out` is too short, a native link has IP or an IP link has none, the IPv4 options are
-    /// not as long as the header says, or [`Roce::emit`] fails.
+    /// Where `out` is too short, a native link has IP or an IP link has none, a link without
+    /// ethertype has VLAN tags, the IPv4 options are not as long as the header says, or [`Roce::emit`] fails.
     pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
         self.check_link()?;
         let len = self.len();
@@ -173,8 +173,12 @@ impl<'a> Packet<'a> {
         Ok(len)
     }
 
-    /// Native headers go with native links, IP with all others.
+    /// Native headers go with native links, IP with all others; only an ethertype tells of tags.
     fn check_link(&self) -> Result<()> {
+        if self.link.ethertype().is_none() && !self.vlans.is_empty() {
+            let got = self.vlans.tags().len() as u64;
+            return Err(Error::new("VLAN tag", "count", got, Wanted::Exactly(0)));
+        }
         if self.link.is_native() == self.udp().is_none() {
             return Ok(());
         }
@@ -263,6 +267,9 @@ fn native<'a>(lrh: &Lrh, bytes: &'a [u8], rest: &'a [u8]) -> Result<Packet<'a>, 
         raw => return Err(NotRoce::RawInfiniband(raw).into()),
     };
     let (least, most) = (Lrh::LEN + ICRC_LEN, bytes.len().saturating_sub(VCRC_LEN));
+    if most < least {
+        return Err(Error::short("LRH to VCRC", bytes.len(), least + VCRC_LEN).into());
+    }
     let len = lrh.packet_bytes();
     if len < least || len > most {
         let wanted = Wanted::Between(least as u64, most as u64);

@@ -191,17 +191,23 @@ impl<'a> Roce<'a> {
         (bytes, bth + ext)
     }
 
-    /// Writes the packet, ICRC as it is, to the front of `out`; gives its length.
-    ///
-    /// # Errors
-    /// Where the packet would not parse again (see [`Self::parse`]) or `out` is too short.
-    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
+    /// Whether the packet would parse again as it is.
+    pub(crate) fn check(&self) -> Result<()> {
         if self.pad.len() != usize::from(self.bth.pad) {
             let wanted = Wanted::Exactly(self.pad.len() as u64);
             return Err(Error::new("BTH", "pad count", u64::from(self.bth.pad), wanted));
         }
         let info = defined(self.bth.opcode)?;
-        check_body(info, self.payload.len() + self.pad.len(), self.bth.pad)?;
+        check_ext(info, &self.ext)?;
+        check_body(info, self.payload.len() + self.pad.len(), self.bth.pad)
+    }
+
+    /// Writes the packet, ICRC as it is, to the front of `out`; gives its length.
+    ///
+    /// # Errors
+    /// Where the packet would not parse again (see [`Self::parse`]) or `out` is too short.
+    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
+        self.check()?;
         let len = self.len();
         if out.len() < len {
             return Err(Error::short("packet", out.len(), len));
@@ -229,11 +235,7 @@ pub const fn pad_for(len: usize) -> u8 {
 /// # Errors
 /// Where the opcode is not defined, `ext` is not what it asks for, or `out` is too short.
 pub fn emit_headers(bth: &Bth, ext: &Ext, out: &mut [u8]) -> Result<usize> {
-    let (got, wanted) = (ext.headers(), defined(bth.opcode)?.headers);
-    if got != wanted {
-        let wanted = Wanted::Exactly(u64::from(wanted.bits()));
-        return Err(Error::new("packet", "extension header bits", u64::from(got.bits()), wanted));
-    }
+    check_ext(defined(bth.opcode)?, ext)?;
     let bth_len = bth.emit(out)?;
     Ok(bth_len + ext.emit(&mut out[bth_len..])?)
 }
@@ -242,6 +244,15 @@ fn defined(opcode: Opcode) -> Result<&'static OpcodeInfo> {
     opcode.info().ok_or_else(|| {
         Error::new("BTH", "opcode", u64::from(opcode.0), Wanted::OneOf("the defined opcodes"))
     })
+}
+
+fn check_ext(info: &OpcodeInfo, ext: &Ext) -> Result<()> {
+    let (got, wanted) = (ext.headers(), info.headers);
+    if got == wanted {
+        return Ok(());
+    }
+    let wanted = Wanted::Exactly(u64::from(wanted.bits()));
+    Err(Error::new("packet", "extension header bits", u64::from(got.bits()), wanted))
 }
 
 /// Whether `body` bytes of payload and pad, `pad` of them pad, may follow the headers.

@@ -5,7 +5,7 @@ use zerocopy::IntoBytes;
 use super::{Link, Network, Packet};
 use crate::{
     Error, ICRC_LEN, IcrcPrefix, Ipv4, Lrh, NextHeader, Repr, Result, Udp, VCRC_LEN, Verdict,
-    Wanted, ethertype, vcrc,
+    Wanted, ethertype, protocol, vcrc,
 };
 
 impl Packet<'_> {
@@ -90,7 +90,7 @@ impl Packet<'_> {
     }
 
     /// Makes right all that follows from the rest: pad count, lengths, ethertypes, what comes next
-    /// after an LRH, IPv4 header checksum, ICRC, VCRC, and the UDP checksum unless it is 0.
+    /// after an LRH, GRH or IP header, IPv4 header checksum, ICRC, VCRC, and the UDP checksum unless it is 0.
     ///
     /// # Errors
     /// Where the packet is longer than its headers can say, or [`Packet::emit`] would refuse it.
@@ -100,6 +100,7 @@ impl Packet<'_> {
             pad @ 0..=3 => u8::try_from(pad).unwrap_or(3),
             pad => return Err(Error::new("BTH", "pad count", pad as u64, Wanted::AtMost(3))),
         };
+        self.roce.check()?;
         self.seal_lengths()?;
         self.seal_ethertypes();
         if let Network::Ipv4 { header, options, .. } = &mut self.network {
@@ -130,14 +131,19 @@ impl Packet<'_> {
                     let wanted = Wanted::OneOf("the multiples of 4 up to 40");
                     return Err(Error::new("IPv4", "options", options.len() as u64, wanted));
                 }
+                header.protocol = protocol::UDP;
                 header.total_len = fit("IPv4", "total length", network + roce)?;
                 udp.len = fit("UDP", "length", Udp::LEN + roce)?;
             }
             Network::Ipv6 { header, udp } => {
+                header.next_header = protocol::UDP;
                 header.payload_len = fit("IPv6", "payload length", Udp::LEN + roce)?;
                 udp.len = header.payload_len;
             }
-            Network::Grh(grh) => grh.payload_len = fit("GRH", "payload length", roce)?,
+            Network::Grh(grh) => {
+                grh.next_header = protocol::IBA_TRANSPORT;
+                grh.payload_len = fit("GRH", "payload length", roce)?;
+            }
             Network::Local => {}
         }
         if let Link::Infiniband { lrh, .. } = &mut self.link {

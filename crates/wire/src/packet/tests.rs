@@ -210,6 +210,50 @@ fn emit_refuses_what_would_not_parse() {
 }
 
 #[test]
+fn seal_refuses_what_emit_refuses() {
+    let mut out = [0; 256];
+    let good = send(ETHERNET, &[1; 8]);
+    let roce = |opcode: &str| Bth { opcode: Opcode::from_name(opcode).unwrap(), ..good.roce.bth };
+    let undefined = Bth { opcode: Opcode(0x1f), ..good.roce.bth };
+    let mut bad = [good; 5];
+    bad[0].roce.bth = undefined;
+    (bad[1].roce.payload, bad[1].roce.pad) = (&[1; 3], &[]);
+    bad[2].roce.bth = roce("RC_RDMA_WRITE_ONLY");
+    bad[3].link = Link::RawIp;
+    bad[3].vlans.push(Vlan::default()).unwrap();
+    let lrh = Lrh::parse(&[0, 2, 0, 1, 0, 0, 0, 2]).unwrap().0;
+    bad[4].link = Link::Infiniband { lrh, vcrc: [0; 2] };
+    bad[4].network = Network::Local;
+    bad[4].vlans.push(Vlan::default()).unwrap();
+    let fields = ["opcode", "payload and pad length", "extension header bits", "count", "count"];
+    for (mut packet, field) in bad.into_iter().zip(fields) {
+        assert_eq!(packet.seal().unwrap_err().field, field);
+        assert_eq!(packet.emit(&mut out).unwrap_err().field, field);
+    }
+}
+
+#[test]
+fn seal_sets_what_comes_next() {
+    let mut packet = send(Link::RawIp, &[1; 8]);
+    let right = packet;
+    let Network::Ipv4 { header, .. } = &mut packet.network else { unreachable!() };
+    header.protocol = protocol::IBA_TRANSPORT;
+    packet.seal().unwrap();
+    assert_eq!(packet, right);
+    let address = core::net::Ipv6Addr::LOCALHOST;
+    let header = Ipv6 { next_header: 0, ..Ipv6::udp(address, address) };
+    packet.network = Network::Ipv6 { header, udp: Udp::roce(1) };
+    packet.seal().unwrap();
+    assert_eq!(Packet::parse(LinkType::RawIp, &bytes_of(&packet)), Ok(packet));
+    let lrh = Lrh::parse(&[0, 2, 0, 1, 0, 0, 0, 2]).unwrap().0;
+    packet.link = Link::Infiniband { lrh, vcrc: [0; 2] };
+    let grh = Grh::parse(&[&[0x60][..], &[0; 39]].concat()).unwrap().0;
+    packet.network = Network::Grh(grh);
+    packet.seal().unwrap();
+    assert_eq!(Packet::parse(LinkType::Infiniband, &bytes_of(&packet)), Ok(packet));
+}
+
+#[test]
 fn link_types_of_pcap() {
     for link in LinkType::ALL {
         assert_eq!(LinkType::from_pcap(link.to_pcap()), Some(link));
