@@ -49,7 +49,8 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit status: 0 done; 1 with --strict, a packet was broken or its ICRC wrong; \
-2 bad usage, or a file that cannot be read to its end.")]
+2 bad usage, a file that cannot be read to its end, or output that cannot be written (a reader that \
+goes away, as head does, is no failure).")]
 pub struct DissectArgs {
     /// A pcap or pcapng file; `-` is the standard input
     #[arg(value_name = "FILE")]

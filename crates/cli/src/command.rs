@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
 
-use crate::capture::{Capture, without_code};
+use crate::capture::{Capture, printable, without_code};
 use crate::cli::{Cli, Color, Command, DissectArgs};
 use crate::demo::{self, DemoArgs};
 use crate::dissect::{self, Filter, Options, Palette, Stop, Summary};
@@ -50,8 +50,16 @@ fn run_demo(cli: &Cli, args: &DemoArgs) -> ExitCode {
     match demo::run(args, &colours, &mut stdout) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(FOUND),
+        Err(e) if is_broken_pipe(e.as_ref()) => ExitCode::SUCCESS,
         Err(e) => fail(&errors, &e.to_string()),
     }
+}
+
+/// Whether the reader of the output has gone, as `head` does when it has seen enough.
+fn is_broken_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
+    let json = e.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+    let kind = e.downcast_ref::<io::Error>().map(io::Error::kind).or(json);
+    kind == Some(ErrorKind::BrokenPipe)
 }
 
 fn run_pingpong(cli: &Cli, args: &PingpongArgs) -> ExitCode {
@@ -82,7 +90,8 @@ fn run_dissect(cli: &Cli, args: &DissectArgs) -> ExitCode {
         match File::open(&args.file) {
             Ok(file) => (args.file.display().to_string(), Box::new(file)),
             Err(e) => {
-                let (file, why) = (args.file.display(), without_code(&e));
+                let file = printable(&args.file.display().to_string());
+                let why = without_code(&e);
                 return fail(&errors, &format!("{file}: {why}; give a pcap or pcapng file"));
             }
         }

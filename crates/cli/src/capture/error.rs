@@ -50,21 +50,23 @@ pub enum Problem {
 impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, offset, problem } = self;
+        let name = printable(name);
+        let good = if *offset == 0 { "" } else { " what came before is good," };
         match problem {
             Problem::Empty => {
                 write!(f, "{name}: the file is empty, wanted a pcap or pcapng capture; ")?;
                 f.write_str("check that the capture was stopped cleanly and written here")
             }
-            Problem::Foreign { magic } => foreign(f, name, *magic),
+            Problem::Foreign { magic } => foreign(f, &name, *magic),
             Problem::Cut { what, got, wanted } => {
                 write!(f, "{name}: cut off in {what} at byte {offset}: ")?;
-                write!(f, "got {got} of {wanted} bytes; what came before is good, ")?;
-                f.write_str("copy or record the file again for the rest")
+                write!(f, "got {got} of {wanted} bytes;{good} ")?;
+                f.write_str(again(*offset))
             }
             Problem::Field { what, field, got, wanted } => {
                 write!(f, "{name}: damaged in {what} at byte {offset}: ")?;
-                write!(f, "{field} is {got}, wanted {wanted}; what came before is good, ")?;
-                f.write_str("copy or record the file again for the rest")
+                write!(f, "{field} is {got}, wanted {wanted};{good} ")?;
+                f.write_str(again(*offset))
             }
             Problem::Read(e) => {
                 write!(f, "{name}: reading failed at byte {offset}: {}", without_code(e))
@@ -80,6 +82,23 @@ impl Error for CaptureError {
             _ => None,
         }
     }
+}
+
+/// What to do about a file that is good up to `offset`.
+fn again(offset: u64) -> &'static str {
+    match offset {
+        0 => "copy or record the file again",
+        _ => "copy or record the file again for the rest",
+    }
+}
+
+/// A name with its control characters escaped, so that a terminal shows and does not obey them.
+pub(crate) fn printable(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
 }
 
 /// Other formats by their first bytes, and the way from each to one that is read.

@@ -17,8 +17,8 @@ mod tests;
 
 use std::io::Read;
 
-pub(crate) use error::without_code;
 pub use error::{CaptureError, Problem};
+pub(crate) use error::{printable, without_code};
 pub use time::Timestamp;
 
 use pcap::Pcap;
@@ -32,7 +32,8 @@ pub const MAX_FRAME: u32 = 16 << 20;
 /// One frame of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Its number in the file, from 1, as Wireshark counts.
+    /// Its number in the file, from 1. Blocks of a pcapng file that hold no packet are not
+    /// counted, though some of them have a number in Wireshark.
     pub number: u64,
     /// When it was captured; pcapng's simple packet blocks do not say.
     pub time: Option<Timestamp>,

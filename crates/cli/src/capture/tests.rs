@@ -233,6 +233,17 @@ fn a_cut_says_where() {
     );
 }
 
+/// Nothing came before the first byte, and a name must not steer the terminal.
+#[test]
+fn a_file_damaged_at_its_start_has_no_good_part_and_its_name_is_escaped() {
+    let error = Capture::new("a\u{1b}[31m\n\u{9b}b é", &b"\xa1\xb2"[..]).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "a\\u{1b}[31m\\n\\u{9b}b é: cut off in the file's magic number at byte 0: \
+         got 2 of 4 bytes; copy or record the file again"
+    );
+}
+
 #[test]
 fn foreign_files_are_named() {
     let told = |file: &[u8]| read_all(file).1.unwrap();

@@ -99,17 +99,21 @@ impl FromStr for Filter {
 
 /// A 24-bit number, decimal or hexadecimal.
 fn number(key: &str, text: &str) -> Result<u32, FilterError> {
-    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u32::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    match parsed {
-        Ok(value) if value <= 0x00ff_ffff => Ok(value),
+    match unsigned(text) {
+        Some(value) if value <= 0x00ff_ffff => Ok(value),
         _ => {
             let what = format!("{key} is `{text}`, wanted a number from 0 to 16777215 (0xffffff)");
             Err(FilterError(what))
         }
     }
+}
+
+/// A number without a sign, hexadecimal after `0x` or `0X`.
+fn unsigned(text: &str) -> Option<u32> {
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (digits, radix) = hex.map_or((text, 10), |digits| (digits, 16));
+    // The standard library takes a plus sign.
+    if digits.starts_with('+') { None } else { u32::from_str_radix(digits, radix).ok() }
 }
 
 fn psn_range(key: &str, text: &str) -> Result<(Psn, Psn), FilterError> {
@@ -120,10 +124,7 @@ fn psn_range(key: &str, text: &str) -> Result<(Psn, Psn), FilterError> {
 
 /// The opcodes that a name, a pattern or a code stands for.
 fn opcodes(text: &str) -> Result<Vec<Opcode>, FilterError> {
-    if let Ok(code) = match text.strip_prefix("0x") {
-        Some(digits) => u8::from_str_radix(digits, 16),
-        None => text.parse(),
-    } {
+    if let Some(code) = unsigned(text).and_then(|code| u8::try_from(code).ok()) {
         return Ok(vec![Opcode(code)]);
     }
     let pattern = text.to_ascii_uppercase();

@@ -1,6 +1,7 @@
 //! `urxe dissect`: the RoCEv2 packets of a capture file, one a line.
 
 mod cm;
+mod ends;
 mod fields;
 mod filter;
 mod json;

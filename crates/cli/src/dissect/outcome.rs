@@ -1,16 +1,16 @@
 //! What a frame turned out to be.
 
 use urxe_wire::{
-    Bth, CmMessage, Direction, Error, Ethernet, Ipv4, Ipv6, LinkType, MAD_LEN, MadHeader,
-    ManagementClass, Network, Operation, Packet, ParseError, Qpn, Repr, Roce, Sll, Sll2, Udp,
-    Verdict, Vlan, ethertype,
+    Bth, CmMessage, Direction, Error, LinkType, MAD_LEN, MadHeader, ManagementClass, Network,
+    Operation, Packet, ParseError, Qpn, Repr, Roce, Verdict,
 };
 
+use super::ends::ends_of;
 use super::filter::Subject;
 use crate::capture::Frame;
 
 /// A frame that a snap length cut is completed with zeros up to this length, to read its headers:
-/// the longest IP packet with its link header fits.
+/// the longest IP packet with its link header fits. What a longer one holds beyond is no packet's.
 const LONGEST_PACKET: usize = 0xffff + 64;
 
 /// What a frame turned out to be.
@@ -45,6 +45,13 @@ pub(crate) struct Cut {
     pub(crate) captured: usize,
     /// Bytes that were on the link.
     pub(crate) original: u32,
+}
+
+impl Cut {
+    /// How long the frame is when completed, bytes. A file may claim any original length.
+    fn completed_len(self) -> usize {
+        (self.original as usize).min(LONGEST_PACKET.max(self.captured))
+    }
 }
 
 /// From whom to whom a packet went.
@@ -137,13 +144,9 @@ impl<'a> Outcome<'a> {
             .is_cut()
             .then_some(Cut { captured: frame.bytes.len(), original: frame.original_len });
         let Some(cut) = cut else { return Self::of_bytes(link, frame.bytes, None) };
-        let original = frame.original_len as usize;
-        if original > LONGEST_PACKET {
-            return Self::Cut { cut, ends: ends_of(link, frame.bytes).map(|(ends, _)| ends) };
-        }
         scratch.clear();
         scratch.extend_from_slice(frame.bytes);
-        scratch.resize(original, 0);
+        scratch.resize(cut.completed_len(), 0);
         Self::of_bytes(link, scratch, Some(cut))
     }
 
@@ -172,7 +175,7 @@ impl<'a> Outcome<'a> {
         if let Some(cut) = cut {
             // What is wrong with other filling too is wrong with what is there.
             let mut other = bytes.to_vec();
-            other.resize(cut.original as usize, 0xff);
+            other.resize(cut.completed_len(), 0xff);
             if Packet::parse(link, &other) != Err(error) {
                 return Self::Cut { cut, ends };
             }
@@ -209,6 +212,8 @@ fn link_type(code: u16) -> Option<LinkType> {
 fn skipped(why: &urxe_wire::NotRoce) -> String {
     use urxe_wire::NotRoce;
     let name = match why {
+        // Below 0x600 (IEEE 802.3 3.2.6) it is a length.
+        NotRoce::Ethertype(0..0x600) => return "802.3 frame".to_owned(),
         NotRoce::Ethertype(0x0806) => "ARP",
         NotRoce::Ethertype(0x88cc) => "LLDP",
         NotRoce::Protocol(1) => "ICMP",
@@ -274,31 +279,4 @@ impl Ends {
         };
         Self { src, dst, vlans }
     }
-}
-
-/// Addresses of a packet that does not parse as a whole, and what follows its UDP header.
-fn ends_of(link: LinkType, bytes: &[u8]) -> Option<(Ends, Option<&[u8]>)> {
-    let (mut next, mut rest) = match link {
-        LinkType::Ethernet => Ethernet::parse(bytes).map(|(h, rest)| (h.ethertype, rest)).ok()?,
-        LinkType::Sll => Sll::parse(bytes).map(|(h, rest)| (h.ethertype, rest)).ok()?,
-        LinkType::Sll2 => Sll2::parse(bytes).map(|(h, rest)| (h.ethertype, rest)).ok()?,
-        LinkType::RawIp if bytes.first()? >> 4 == 6 => (ethertype::IPV6, bytes),
-        LinkType::RawIp => (ethertype::IPV4, bytes),
-        LinkType::Infiniband => return None,
-    };
-    let mut vlans = Vec::new();
-    while ethertype::is_vlan(next) {
-        let (tag, after) = Vlan::parse(rest).ok()?;
-        vlans.push(tag.id);
-        (next, rest) = (tag.ethertype, after);
-    }
-    let (src, dst, udp) = if next == ethertype::IPV6 {
-        let (ip, rest) = Ipv6::parse(rest).ok()?;
-        (ip.src.to_string(), ip.dst.to_string(), rest)
-    } else {
-        let (ip, after) = Ipv4::parse(rest).ok()?;
-        let options = ip.header_len() - Ipv4::LEN;
-        (ip.src.to_string(), ip.dst.to_string(), after.get(options..)?)
-    };
-    Some((Ends { src, dst, vlans }, udp.get(Udp::LEN..)))
 }

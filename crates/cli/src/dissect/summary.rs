@@ -24,9 +24,16 @@ pub struct Summary {
     pub broken: u64,
     /// Frames that a snap length left without a header to read.
     pub cut: u64,
-    /// Frames of something else, by its name.
+    /// Frames of something else, by its name: of the first kinds that were met.
     pub skipped: BTreeMap<String, u64>,
+    /// Frames of something else that were of further kinds.
+    pub skipped_others: u64,
 }
+
+/// How many kinds of other frames are told apart, so that no file fills the memory.
+const KINDS: usize = 64;
+/// How many of them the footer lists.
+const LISTED_KINDS: usize = 12;
 
 impl Summary {
     /// Counts a frame.
@@ -41,7 +48,17 @@ impl Summary {
             }
             Outcome::Broken { .. } => self.broken += 1,
             Outcome::Cut { .. } => self.cut += 1,
-            Outcome::Skipped(why) => *self.skipped.entry(why.clone()).or_default() += 1,
+            Outcome::Skipped(why) => self.skip(why),
+        }
+    }
+
+    fn skip(&mut self, why: &str) {
+        if let Some(n) = self.skipped.get_mut(why) {
+            *n += 1;
+        } else if self.skipped.len() < KINDS {
+            self.skipped.insert(why.to_owned(), 1);
+        } else {
+            self.skipped_others += 1;
         }
     }
 
@@ -52,7 +69,7 @@ impl Summary {
     }
 }
 
-/// One line, then one for each reason to skip.
+/// One line, then one for each reason to skip, the most frequent ones first.
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", count(self.frames, "frame"), count(self.packets, "RoCEv2 packet"))?;
@@ -71,15 +88,23 @@ impl fmt::Display for Summary {
             (self.broken, "broken"),
             (self.bad_mads, "with a broken management datagram"),
             (self.cut, "cut too short to read"),
-            (self.skipped.values().sum(), "skipped"),
+            (self.skipped.values().sum::<u64>() + self.skipped_others, "skipped"),
         ];
         for (n, what) in parts {
             if n > 0 {
                 write!(f, ", {n} {what}")?;
             }
         }
-        for (why, n) in &self.skipped {
+        let mut kinds: Vec<_> = self.skipped.iter().collect();
+        // Stable: equal counts stay in the order of their names.
+        kinds.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+        let (listed, rest) = kinds.split_at(kinds.len().min(LISTED_KINDS));
+        for (why, n) in listed {
             write!(f, "\n  skipped {n}: {why}")?;
+        }
+        let others = rest.iter().map(|(_, n)| **n).sum::<u64>() + self.skipped_others;
+        if others > 0 {
+            write!(f, "\n  and {} of other kinds", count(others, "frame"))?;
         }
         Ok(())
     }

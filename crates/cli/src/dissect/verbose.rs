@@ -2,15 +2,18 @@
 
 use std::fmt::Write as _;
 
-use urxe_wire::{Link, Network};
+use urxe_wire::{Link, MAD_HEADER_LEN, MadHeader, Network, Repr};
 
 use super::fields::{self, Field, HeaderFields, Octets, Value};
-use super::outcome::{Icrc, Mad, RocePacket};
+use super::outcome::{Mad, RocePacket};
 use super::style::{Palette, paint};
 use super::{cm, words};
 
 /// How many bytes of a field stand in its line.
 const SHOWN_BYTES: usize = 8;
+
+/// What is said of a value that a snap length cut.
+const NOT_SEEN: &str = "not seen: the frame is cut short";
 
 /// All headers of a packet in the order they stand in; BTH and what follows it last.
 #[must_use]
@@ -32,8 +35,8 @@ pub(crate) fn headers(p: &RocePacket<'_>) -> Vec<HeaderFields> {
         all.push(header);
     }
     match &p.packet.network {
-        Network::Ipv4 { header, udp, .. } => {
-            all.push(fields::ipv4(at, header));
+        Network::Ipv4 { header, options, udp } => {
+            all.push(fields::ipv4(at, header, options));
             all.push(fields::udp(at + header.header_len(), udp));
         }
         Network::Ipv6 { header, udp } => {
@@ -54,10 +57,30 @@ pub(crate) fn headers(p: &RocePacket<'_>) -> Vec<HeaderFields> {
             all.push(cm::mad_header(p.payload_at(), header));
             all.push(cm::message(p.payload_at(), message));
         }
-        Some(Mad::Other(header)) => all.push(cm::mad_header(p.payload_at(), header)),
-        Some(Mad::Bad(_)) | None => {}
+        Some(Mad::Other(header)) => all.extend(other_mad(p, header)),
+        Some(Mad::Bad(_)) => {
+            if let Ok((header, _)) = MadHeader::parse(roce.payload) {
+                all.extend(other_mad(p, &header));
+            }
+        }
+        None => {}
     }
     all
+}
+
+/// A datagram of which only the header is understood.
+fn other_mad(p: &RocePacket<'_>, header: &MadHeader) -> impl Iterator<Item = HeaderFields> {
+    let at = p.payload_at();
+    let data = p.roce().payload.get(MAD_HEADER_LEN..).unwrap_or_default();
+    let body = (!data.is_empty()).then(|| {
+        HeaderFields::new("MAD data", at + MAD_HEADER_LEN, data.len()).with(
+            "data",
+            0,
+            data.len(),
+            Value::Bytes(data.to_vec()),
+        )
+    });
+    [cm::mad_header(at, header)].into_iter().chain(body)
 }
 
 /// Appends the headers of a packet, a field a line.
@@ -73,7 +96,8 @@ pub(crate) fn write_headers(
     }
     let roce = p.roce();
     let mut at = p.payload_at();
-    if !roce.payload.is_empty() && (hex || p.mad.is_none()) {
+    let told = p.mad.is_some() && roce.payload.len() >= MAD_HEADER_LEN;
+    if !roce.payload.is_empty() && (hex || !told) {
         write_title(out, palette, "payload", at, roce.payload.len());
         if hex {
             write_payload(out, palette, p, frame);
@@ -81,7 +105,11 @@ pub(crate) fn write_headers(
     }
     at += roce.payload.len();
     if !roce.pad.is_empty() {
-        let pad = Value::Bytes(roce.pad.to_vec());
+        let pad = if at + roce.pad.len() > frame.len() {
+            Value::Text(NOT_SEEN.to_owned())
+        } else {
+            Value::Bytes(roce.pad.to_vec())
+        };
         let header = HeaderFields::new("pad", at, roce.pad.len());
         write_header(out, palette, &header.with("pad", 0, roce.pad.len(), pad), frame);
         at += roce.pad.len();
@@ -92,7 +120,7 @@ pub(crate) fn write_headers(
     at += roce.icrc.len();
     if let Link::Infiniband { vcrc, .. } = &p.packet.link {
         let verdict = match p.packet.compute_vcrc() {
-            _ if matches!(p.icrc, Icrc::Unseen) => "not seen".to_owned(),
+            _ if at + vcrc.len() > frame.len() => NOT_SEEN.to_owned(),
             Some(wanted) if wanted != *vcrc => format!("wrong, wanted {}", Octets(&wanted)),
             _ => "right".to_owned(),
         };

@@ -40,10 +40,14 @@ const fn nak(code: NakCode) -> &'static str {
 pub(crate) fn flush_level(level: FlushLevel) -> String {
     let mut words = Vec::new();
     if level.contains(FlushLevel::GLOBAL) {
-        words.push("global visibility");
+        words.push("global visibility".to_owned());
     }
     if level.contains(FlushLevel::PERSISTENT) {
-        words.push("persistence");
+        words.push("persistence".to_owned());
+    }
+    let known = FlushLevel::GLOBAL.union(FlushLevel::PERSISTENT).bits();
+    if level.bits() & !known != 0 {
+        words.push(format!("reserved bits {:#x}", level.bits() & !known));
     }
     if words.is_empty() { "none".to_owned() } else { words.join(" and ") }
 }

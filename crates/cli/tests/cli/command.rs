@@ -213,6 +213,13 @@ fn a_closed_pipe_ends_quietly() {
 }
 
 #[test]
+fn a_name_that_cannot_be_opened_is_escaped() {
+    let output = run(&["dissect", "no\u{1b}]0;such\u{7}"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("no\\u{1b}]0;such\\u{7}: "), "{}", err(&output));
+}
+
+#[test]
 fn json_is_one_object_a_line_with_the_promised_keys() {
     let output = run(&["dissect", GOLDEN, "--json"]);
     let text = out(&output);

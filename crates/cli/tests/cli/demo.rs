@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -27,6 +27,21 @@ fn run(dir: &Path, more: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_urxe"));
     command.args(["demo", "--out"]).arg(dir).args(more);
     command.env_remove("CLICOLOR_FORCE").output().unwrap()
+}
+
+/// `urxe demo | head -1` has shown what was wanted.
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    for more in [&[][..], &["--json"]] {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("demo-unread");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_urxe"));
+        command.args(["demo", "--out"]).arg(dir).args(more);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    }
 }
 
 /// The JSON in a page.

@@ -1,7 +1,7 @@
 //! The headers below the transport's.
 
 use urxe_wire::{
-    Ethernet, Grh, Ipv4, Ipv6, Lrh, NextHeader, Sll, Sll2, Udp, Vlan, ethertype, protocol,
+    Ethernet, Grh, Ipv4, Ipv6, Lrh, NextHeader, Repr, Sll, Sll2, Udp, Vlan, ethertype, protocol,
 };
 
 use super::{HeaderFields, Value};
@@ -49,10 +49,10 @@ pub(crate) fn sll2(at: usize, h: &Sll2) -> HeaderFields {
         .with("address", 12, 8, Value::Bytes(h.address.to_vec()))
 }
 
-/// An IPv4 header; options are counted in its length.
+/// An IPv4 header with its options.
 #[must_use]
-pub(crate) fn ipv4(at: usize, h: &Ipv4) -> HeaderFields {
-    HeaderFields::new("IPv4", at, h.header_len())
+pub(crate) fn ipv4(at: usize, h: &Ipv4, options: &[u8]) -> HeaderFields {
+    let fixed = HeaderFields::new("IPv4", at, h.header_len())
         .with("header_length", 0, 1, Value::Number(h.header_len() as u64))
         .with("dscp", 1, 1, Value::Number(u64::from(h.tos >> 2)))
         .with("ecn", 1, 1, ecn(h.tos))
@@ -66,7 +66,11 @@ pub(crate) fn ipv4(at: usize, h: &Ipv4) -> HeaderFields {
         .with("protocol", 9, 1, protocol_value(h.protocol))
         .with("checksum", 10, 2, Value::Hex(h.checksum.into(), 16))
         .with("src", 12, 4, Value::Text(h.src.to_string()))
-        .with("dst", 16, 4, Value::Text(h.dst.to_string()))
+        .with("dst", 16, 4, Value::Text(h.dst.to_string()));
+    if options.is_empty() {
+        return fixed;
+    }
+    fixed.with("options", Ipv4::LEN, options.len(), Value::Bytes(options.to_vec()))
 }
 
 /// An IPv6 header.
@@ -139,6 +143,7 @@ fn ethertype_value(code: u16) -> Value {
         ethertype::IPV6 => Some("IPv6"),
         ethertype::VLAN => Some("VLAN"),
         ethertype::SERVICE_VLAN => Some("service VLAN"),
+        ethertype::OLD_SERVICE_VLAN => Some("service VLAN, before 802.1ad"),
         ethertype::ROCE_V1 => Some("RoCE version 1"),
         _ => None,
     };

@@ -50,7 +50,9 @@ fn opcodes_by_name_pattern_and_code() {
     assert!(shown("opcode=RC_*_ONLY", "RC_RDMA_WRITE_ONLY"));
     assert!(!shown("opcode=RC_*_ONLY", "RC_SEND_ONLY_WITH_IMMEDIATE"));
     assert!(shown("opcode=?C_SEND_ONLY", "UC_SEND_ONLY"));
-    assert!(shown("opcode=0x81", "CNP") && shown("opcode=129", "CNP"));
+    for code in ["0x81", "0X81", "129"] {
+        assert!(shown(&format!("opcode={code}"), "CNP"));
+    }
 }
 
 #[test]
@@ -67,6 +69,9 @@ fn what_is_wrong_is_said_with_the_right_forms() {
     assert!(refused("0x11").starts_with("`0x11` has no `=`"));
     assert!(refused("qpn=1").starts_with("`qpn` is no key, wanted qp, psn or opcode"));
     assert!(refused("qp=0x1000000").contains("wanted a number from 0 to 16777215"));
+    assert!(refused("qp=+17").starts_with("qp is `+17`"));
+    assert!(refused("psn=0x+1").starts_with("psn is `0x+1`"));
+    assert!(refused("opcode=+129").starts_with("no opcode is called `+129`"));
     assert!(refused("psn=5..x").starts_with("psn is `x`"));
     assert!(refused("opcode=RC_SEND_FRIST").contains("the nearest is RC_SEND_FIRST"));
     assert!(refused("opcode=*WIRTE*").contains("no opcode is called `*WIRTE*`"));
