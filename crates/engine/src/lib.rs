@@ -38,7 +38,7 @@ mod wr;
 pub use attr::{AhAttr, AttrError, AttrMask, QpAttr, QpCaps, QpKind, QpState};
 pub use config::{Caps, NicConfig, Profile};
 pub use cq::{Arm, ResizeError};
-pub use nic::{CqInfo, Nic, QpInfo, QpInit, SrqInit, VerbsError};
+pub use nic::{CqInfo, Nic, ObjectCounts, QpInfo, QpInit, SrqInit, VerbsError};
 pub use path::{Ecn, Path, Payload, Received, Transmit};
 pub use reason::{Cause, Count, Counters, Drop, Rule, Why};
 pub use rq::SrqAttr;

@@ -23,10 +23,12 @@ use crate::time::{Deadline, Time};
 use crate::timers::Timers;
 use crate::types::{AsyncEvent, Completion, CqCause, Event, XrcdId};
 
+mod counts;
 mod error;
 mod objects;
 mod verbs;
 
+pub use counts::ObjectCounts;
 pub use error::VerbsError;
 pub use objects::{CqInfo, QpInfo, QpInit, SrqInit};
 

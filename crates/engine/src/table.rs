@@ -106,6 +106,11 @@ impl<T> Table<T> {
         Ok(entry.object)
     }
 
+    /// How many objects there are.
+    pub(crate) fn len(&self) -> usize {
+        self.inner.read().used
+    }
+
     /// All objects, by index.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
         self.inner.read().slots.iter().flatten().map(|e| Arc::clone(&e.object)).collect()

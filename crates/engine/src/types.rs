@@ -195,6 +195,12 @@ pub enum AsyncEvent {
     QpLastWqeReached(QpId),
     /// An SRQ fell below its limit, which is disarmed now.
     SrqLimitReached(SrqId),
+    /// The port cannot carry packets: the driver says so, no engine does.
+    PortErr,
+    /// The port can carry packets again: the driver says so.
+    PortActive,
+    /// The device has failed and must be opened anew: the driver says so.
+    DeviceFatal,
 }
 
 /// What waits in [`crate::Nic::take_event`].

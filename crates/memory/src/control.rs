@@ -101,6 +101,11 @@ impl Pds {
         Ok(())
     }
 
+    pub(crate) fn count(&self) -> u32 {
+        let free = u32::try_from(self.free.len()).unwrap_or(u32::MAX);
+        u32::try_from(self.entries.len()).unwrap_or(u32::MAX).saturating_sub(free)
+    }
+
     pub(crate) fn hold(&mut self, pd: PdId) -> Result<(), MemoryError> {
         self.entry(pd)?.users += 1;
         Ok(())

@@ -116,6 +116,12 @@ impl Memory {
         self.control.lock().pds.release(pd)
     }
 
+    /// Protection domains alive.
+    #[must_use]
+    pub fn pd_count(&self) -> u32 {
+        self.control.lock().pds.count()
+    }
+
     /// Regions alive.
     #[must_use]
     pub fn mr_count(&self) -> u32 {

@@ -66,6 +66,9 @@ pub enum PortError {
         /// An address of it.
         has: IpAddr,
     },
+    /// The interface is down.
+    #[error("the interface {0} is down; `ip link set {0} up` brings it up")]
+    Down(String),
     /// The interface carries no Ethernet frames.
     #[error("{0} carries no Ethernet frames, which a raw port sends; use a udp port on it")]
     NotEthernet(String),

@@ -246,4 +246,8 @@ impl<P: Port> Port for Impaired<P> {
     fn stats(&self) -> &PortStats {
         self.port.stats()
     }
+
+    fn check(&self) -> Result<(), PortError> {
+        self.port.check()
+    }
 }

@@ -8,6 +8,7 @@
 
 mod batch;
 mod error;
+pub mod fork;
 mod frame;
 pub mod impair;
 mod netlink;

@@ -30,6 +30,8 @@ pub(crate) struct LinkInfo {
     pub(crate) mtu: u32,
     /// Hardware address, zeros where there is none.
     pub(crate) mac: Mac,
+    /// Whether it is up.
+    pub(crate) up: bool,
     /// What kind of hardware it is, ARPHRD_* of Linux include/uapi/linux/if_arp.h.
     pub(crate) hardware: u16,
 }
@@ -95,7 +97,9 @@ impl Netlink {
         let hardware = answer.get(2..4).and_then(|b| b.try_into().ok()).ok_or_else(short)?;
         let mtu = find(&answer, 16, libc::IFLA_MTU).and_then(|b| b.try_into().ok());
         let mac = find(&answer, 16, libc::IFLA_ADDRESS).and_then(|b| b.try_into().ok());
+        let flags = answer.get(8..12).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes);
         Ok(LinkInfo {
+            up: flags & u32::try_from(libc::IFF_UP).unwrap_or(1) != 0,
             mtu: u32::from_ne_bytes(mtu.ok_or_else(short)?),
             mac: Mac(mac.unwrap_or([0; 6])),
             hardware: u16::from_ne_bytes(hardware),

@@ -59,6 +59,13 @@ pub trait Port: Send + Sync + fmt::Debug {
 
     /// What it counts.
     fn stats(&self) -> &PortStats;
+
+    /// Whether the port could carry packets now: its interface is there and up, and has its
+    /// address.
+    ///
+    /// # Errors
+    /// What is in the way.
+    fn check(&self) -> Result<(), PortError>;
 }
 
 impl<P: Port + ?Sized> Port for Box<P> {
@@ -96,6 +103,10 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn stats(&self) -> &PortStats {
         (**self).stats()
+    }
+
+    fn check(&self) -> Result<(), PortError> {
+        (**self).check()
     }
 }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use socket2::Socket;
@@ -232,6 +232,17 @@ impl Port for RawPort {
 
     fn stats(&self) -> &PortStats {
         &self.stats
+    }
+
+    fn check(&self) -> Result<(), PortError> {
+        if self.gone.load(Ordering::Relaxed) {
+            return Err(PortError::NoInterface(self.caps.interface.clone()));
+        }
+        match self.kernel.netlink.link(self.index) {
+            Ok(link) if link.up => Ok(()),
+            Ok(_) => Err(PortError::Down(self.caps.interface.clone())),
+            Err(_) => Err(PortError::NoInterface(self.caps.interface.clone())),
+        }
     }
 
     fn next_deadline(&self) -> Option<std::time::Duration> {

@@ -42,6 +42,8 @@ stats! {
     tx_no_neighbour,
     /// Times the socket's send buffer was full.
     tx_no_room,
+    /// Packets let go because there was no room for too long, or the port was broken.
+    tx_given_up,
     /// Packets that came.
     rx_packets,
     /// Calls that took.
@@ -66,6 +68,11 @@ stats! {
 }
 
 impl PortStats {
+    /// Counts packets that the driver lets go: the port did not take them in time.
+    pub fn give_up(&self, packets: usize) {
+        Self::add(&self.tx_given_up, packets as u64);
+    }
+
     pub(crate) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
     }

@@ -192,6 +192,10 @@ impl<P: Port> Port for Tap<P> {
     fn stats(&self) -> &PortStats {
         self.port.stats()
     }
+
+    fn check(&self) -> Result<(), PortError> {
+        self.port.check()
+    }
 }
 
 /// A datagram with the headers it had, as far as they are known.

@@ -8,7 +8,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 use socket2::Socket;
@@ -79,6 +79,8 @@ pub struct UdpPort {
     buffer: usize,
     /// Set once the host refuses segmentation.
     gso_refused: AtomicU64,
+    /// The port that was sent from last.
+    last: AtomicU16,
     stats: PortStats,
 }
 
@@ -122,6 +124,7 @@ impl UdpPort {
             turn: AtomicUsize::new(0),
             buffer: config.buffer,
             gso_refused: AtomicU64::new(0),
+            last: AtomicU16::new(ROCE_UDP_PORT),
             stats: PortStats::default(),
         })
     }
@@ -157,6 +160,7 @@ impl UdpPort {
     fn send_run(&self, batch: &mut TxBatch, tx: &mut Tx) -> io::Result<bool> {
         let flow = batch.packets[0].flow;
         let (src_port, socket) = self.source(flow.src_port);
+        self.last.store(src_port, Ordering::Relaxed);
         let max = if self.uses_gso(flow.dst) { MAX_SEGMENTS } else { 1 };
         let n = batch.run(0, max, MAX_RUN);
         for i in 0..n {
@@ -258,7 +262,10 @@ impl Port for UdpPort {
     }
 
     fn wait_writable(&self, timeout_ms: i32) -> io::Result<()> {
-        sys::wait_writable(self.main.as_fd(), timeout_ms)
+        // The socket that had no room; where threads send at once, one of those that had none.
+        let last = self.last.load(Ordering::Relaxed);
+        let source = self.sources.iter().find(|(port, _)| *port == last);
+        sys::wait_writable(source.map_or(&self.main, |(_, s)| s).as_fd(), timeout_ms)
     }
 
     fn join(&self, group: IpAddr) -> Result<(), PortError> {
@@ -285,5 +292,9 @@ impl Port for UdpPort {
 
     fn stats(&self) -> &PortStats {
         &self.stats
+    }
+
+    fn check(&self) -> Result<(), PortError> {
+        interface::check(self.caps.address, &self.caps.interface)
     }
 }

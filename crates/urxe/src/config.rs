@@ -38,6 +38,9 @@ pub struct Config {
     pub address: Address,
     /// What it sends and receives through (`URXE_PORT`: udp, or raw:INTERFACE).
     pub port: PortKind,
+    /// Bytes that may wait in each socket's buffers; the host may allow less (`URXE_BUFFER`: 4096
+    /// to 1073741824).
+    pub buffer: usize,
     /// Where to write what passes, as pcapng (`URXE_PCAP`). A second device of the process adds
     /// `-2` to the name, and so on.
     pub pcap: Option<PathBuf>,
@@ -68,6 +71,7 @@ impl Default for Config {
         Self {
             address: Address::Loopback,
             port: PortKind::Udp,
+            buffer: 4 << 20,
             pcap: None,
             faults: String::new(),
             mtu: None,
@@ -151,6 +155,13 @@ impl Config {
                 self.window = fits.ok_or_else(|| wrong(name, value, "wanted 4 to 4194304"))?;
             }
             "port" => self.port = port_kind(name, value)?,
+            "buffer" => {
+                let fits = Some(number("4096 to 1073741824")?)
+                    .filter(|n| (4096..=1 << 30).contains(n))
+                    .and_then(|n| usize::try_from(n).ok());
+                let problem = "wanted 4096 to 1073741824";
+                self.buffer = fits.ok_or_else(|| wrong(name, value, problem))?;
+            }
             "pcap" => self.pcap = Some(value.into()),
             "faults" => self.add_faults(name, value, value)?,
             "loss" | "reorder" | "corrupt" | "delay" | "jitter" | "rate" => {

@@ -3,23 +3,27 @@
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use urxe_engine::{AsyncEvent, Caps};
+use urxe_engine::{AsyncEvent, Caps, ObjectCounts};
 use urxe_net::PortStatsSnapshot;
 use urxe_wire::{Gid, Mtu};
 
 use crate::cq::{CompChannel, Cq};
-use crate::device::Device;
-use crate::events::wait;
+use crate::handle::Handle;
 use crate::{Config, Error, Pd, Xrcd};
 
 /// State of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortState {
     /// It can send and receive.
     Active,
+    /// It cannot: its interface is down or gone, or the host refuses. [`AsyncEvent::PortErr`] told
+    /// of it; [`AsyncEvent::PortActive`] will tell of its end.
+    Down {
+        /// Why.
+        why: String,
+    },
 }
 
 /// What a port is.
@@ -40,35 +44,23 @@ pub struct PortAttr {
 }
 
 /// An open device. Dropping it, and all that was made from it, closes it.
+///
+/// A device is of the process that opened it. In a child made by `fork` every call on it gives
+/// [`Error::Forked`], and dropping it there changes nothing for the parent; the child opens its
+/// own.
+///
+/// ```
+/// use urxe::{Config, Context, PortState};
+///
+/// let context = Context::open(&Config::from_env()?)?;
+/// let port = context.query_port();
+/// assert_eq!(port.state, PortState::Active);
+/// println!("{} on {}, GID {}", context.address(), port.interface, port.gids[0]);
+/// # Ok::<(), urxe::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Context {
     pub(crate) device: Arc<Handle>,
-}
-
-/// Holds the device open; the last one stops its thread.
-#[derive(Debug)]
-pub(crate) struct Handle(pub(crate) Arc<Device>);
-
-impl std::ops::Deref for Handle {
-    type Target = Device;
-
-    fn deref(&self) -> &Device {
-        &self.0
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.0.stop.store(true, Ordering::SeqCst);
-        self.0.wake.ring();
-        let thread = self.0.thread.lock().take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            // It only ends by itself or by a panic, which it has told of.
-            let _ = thread.join();
-        }
-    }
 }
 
 impl Context {
@@ -77,7 +69,7 @@ impl Context {
     /// # Errors
     /// Where its port cannot be opened or a limit is out of range.
     pub fn open(config: &Config) -> Result<Self, Error> {
-        Ok(Self { device: Arc::new(Handle(Device::open(config)?)) })
+        Ok(Self { device: Arc::new(Handle::open(config)?) })
     }
 
     /// Its address.
@@ -90,14 +82,31 @@ impl Context {
     #[must_use]
     pub fn query_port(&self) -> PortAttr {
         let caps = self.device.port.caps();
+        let broken = match self.device.live() {
+            Ok(device) => device.health.broken(),
+            Err(forked) => Some(forked.to_string()),
+        };
         PortAttr {
-            state: PortState::Active,
+            state: broken.map_or(PortState::Active, |why| PortState::Down { why }),
             max_mtu: Mtu::B4096,
             active_mtu: caps.mtu,
             gids: self.device.nic.config().addresses.iter().map(|&a| Gid::from(a)).collect(),
             interface: caps.interface.clone(),
             link_mtu: caps.link_mtu,
         }
+    }
+
+    /// The GID at `index`.
+    #[must_use]
+    pub fn query_gid(&self, index: usize) -> Option<Gid> {
+        self.device.nic.config().addresses.get(index).map(|&a| Gid::from(a))
+    }
+
+    /// How many objects of each kind there are.
+    #[must_use]
+    pub fn counts(&self) -> ObjectCounts {
+        let device = self.device.live();
+        device.map_or_else(|_| ObjectCounts::default(), |device| device.nic.object_counts())
     }
 
     /// Its limits.
@@ -158,19 +167,19 @@ impl Context {
         Xrcd::new(&self.device)
     }
 
-    /// The oldest asynchronous event, if one waits.
+    /// The oldest asynchronous event, if one waits. None in a child of the process that opened
+    /// the device.
     #[must_use]
     pub fn take_async_event(&self) -> Option<AsyncEvent> {
-        self.device.events.asyncs.pop()
+        self.device.live().ok().and_then(|device| device.events.asyncs.pop())
     }
 
     /// Waits for an asynchronous event, at most so long.
     ///
     /// # Errors
-    /// Where waiting fails.
+    /// Where waiting fails; [`Error::Forked`].
     pub fn wait_async_event(&self, timeout: Duration) -> Result<Option<AsyncEvent>, Error> {
-        wait(&[self.async_fd()], Some(timeout))?;
-        Ok(self.take_async_event())
+        self.device.live()?.events.asyncs.wait(timeout)
     }
 
     /// A descriptor that is readable while an asynchronous event waits.
@@ -181,7 +190,9 @@ impl Context {
 
     /// Makes progress as a poll does, for programs that wait for nothing else.
     pub fn progress(&self) {
-        self.device.polling();
-        self.device.progress();
+        if let Ok(device) = self.device.live() {
+            device.polling();
+            device.progress();
+        }
     }
 }

@@ -1,20 +1,38 @@
 //! Completion queues and channels.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use urxe_engine::{Arm, Completion, CqId};
+use urxe_engine::{Arm, Completion, CqId, CqInfo};
 
 use crate::Error;
-use crate::context::Handle;
-use crate::events::{Queue, wait};
+use crate::events::Queue;
+use crate::handle::Handle;
 
-/// A completion queue.
-#[derive(Debug)]
+/// A completion queue. It lives until its last handle is dropped and the last QP that uses it.
+///
+/// ```
+/// use urxe::{Config, Context, QpKind};
+///
+/// let context = Context::open(&Config::default())?;
+/// let (pd, cq) = (context.alloc_pd()?, context.create_cq(16)?);
+/// let qp = pd.qp(QpKind::Ud).cq(&cq).build()?;
+/// drop(cq); // the QP keeps it
+/// assert_eq!(context.counts().cqs, 1);
+/// drop(qp);
+/// assert_eq!(context.counts().cqs, 0);
+/// # Ok::<(), urxe::Error>(())
+/// ```
+#[derive(Clone, Debug)]
 pub struct Cq {
-    pub(crate) device: Arc<Handle>,
-    pub(crate) id: CqId,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    device: Arc<Handle>,
+    id: CqId,
 }
 
 /// How long [`Cq::wait_one`] waits, seconds: longer than any retry that a default QP makes.
@@ -26,39 +44,45 @@ impl Cq {
         capacity: u32,
         channel: Option<&CompChannel>,
     ) -> Result<Self, Error> {
-        let id = device.nic.create_cq(capacity)?;
-        if let Some(channel) = channel {
-            device.events.attach(id, &channel.queue);
+        let live = device.live()?;
+        if channel.is_some_and(|channel| !Arc::ptr_eq(&channel.device, device)) {
+            return Err(Error::OtherDevice { what: "completion channel" });
         }
-        Ok(Self { device: Arc::clone(device), id })
+        let id = live.nic.create_cq(capacity)?;
+        if let Some(channel) = channel {
+            live.events.attach(id, &channel.queue);
+        }
+        Ok(Self { inner: Arc::new(Inner { device: Arc::clone(device), id }) })
     }
 
     /// Adds the completions that wait, at most `max`, to `out`, oldest first. Where there is none,
     /// what has arrived is looked at first.
     ///
     /// # Errors
-    /// None in a queue that exists.
+    /// [`Error::Forked`].
     pub fn poll(&self, out: &mut Vec<Completion>, max: usize) -> Result<usize, Error> {
-        let n = self.device.nic.poll_cq(self.id, out, max)?;
+        let device = self.inner.device.live()?;
+        let n = device.nic.poll_cq(self.id(), out, max)?;
         if n != 0 {
             return Ok(n);
         }
-        self.device.polling();
-        self.device.progress();
-        Ok(self.device.nic.poll_cq(self.id, out, max)?)
+        device.polling();
+        device.progress();
+        Ok(device.nic.poll_cq(self.id(), out, max)?)
     }
 
     /// The oldest completion, if one waits.
     ///
     /// # Errors
-    /// None in a queue that exists.
+    /// [`Error::Forked`].
     pub fn poll_one(&self) -> Result<Option<Completion>, Error> {
-        if let Some(completion) = self.device.nic.poll_one(self.id)? {
+        let device = self.inner.device.live()?;
+        if let Some(completion) = device.nic.poll_one(self.id())? {
             return Ok(Some(completion));
         }
-        self.device.polling();
-        self.device.progress();
-        Ok(self.device.nic.poll_one(self.id)?)
+        device.polling();
+        device.progress();
+        Ok(device.nic.poll_one(self.id())?)
     }
 
     /// Polls until a completion comes, at most 30 s.
@@ -80,7 +104,7 @@ impl Cq {
                 return Ok(completion);
             }
             if start.elapsed() > patience {
-                let all = self.device.nic.counters().non_zero();
+                let all = self.inner.device.nic.counters().non_zero();
                 let counters: Vec<_> = all.map(|(name, n)| format!("{name} {n}")).collect();
                 let (what, seconds) = ("completion", patience.as_secs());
                 return Err(Error::TimedOut { what, seconds, counters: counters.join(", ") });
@@ -93,10 +117,11 @@ impl Cq {
     /// that wait already do not count: poll once more after arming.
     ///
     /// # Errors
-    /// None in a queue that exists.
+    /// [`Error::Forked`].
     pub fn req_notify(&self, arm: Arm) -> Result<(), Error> {
-        self.device.nic.arm_cq(self.id, arm)?;
-        self.device.sleeping();
+        let device = self.inner.device.live()?;
+        device.nic.arm_cq(self.id(), arm)?;
+        device.sleeping();
         Ok(())
     }
 
@@ -105,35 +130,70 @@ impl Cq {
     /// # Errors
     /// Where more wait, or the number is out of range.
     pub fn resize(&self, capacity: u32) -> Result<(), Error> {
-        Ok(self.device.nic.resize_cq(self.id, capacity)?)
+        Ok(self.inner.device.live()?.nic.resize_cq(self.id(), capacity)?)
+    }
+
+    /// What it holds, and whether one was lost.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn query(&self) -> Result<CqInfo, Error> {
+        Ok(self.inner.device.live()?.nic.query_cq(self.id())?)
+    }
+
+    pub(crate) fn device(&self) -> &Arc<Handle> {
+        &self.inner.device
     }
 
     /// Its number, as a channel's event names it.
     #[must_use]
-    pub const fn id(&self) -> CqId {
-        self.id
+    pub fn id(&self) -> CqId {
+        self.inner.id
     }
 }
 
-impl Drop for Cq {
+impl Drop for Inner {
     fn drop(&mut self) {
-        self.device.events.detach(self.id);
-        if let Err(error) = self.device.nic.destroy_cq(self.id) {
-            tracing::error!(%error, "a CQ was dropped before its QPs");
+        let Ok(device) = self.device.live() else { return };
+        if let Err(error) = device.nic.destroy_cq(self.id) {
+            tracing::error!(%error, "a CQ could not be destroyed");
         }
+        device.events.forget_cq(&device.nic, self.id);
     }
 }
 
-/// A channel on which events of completion queues come.
+/// A channel on which events of completion queues come, for programs that sleep.
+///
+/// ```
+/// use std::time::Duration;
+/// use urxe::{Access, Arm, Config, Context, QpKind, SendOp};
+///
+/// let context = Context::open(&Config::default())?;
+/// let pd = context.alloc_pd()?;
+/// let mr = pd.register(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+/// let channel = context.create_comp_channel()?;
+/// let cq = context.create_cq_on(16, &channel)?;
+/// let qp = pd.qp(QpKind::Rc).cq(&cq).access(Access::REMOTE_WRITE).build()?;
+/// qp.connect(&qp.endpoint())?; // with itself
+///
+/// cq.req_notify(Arm::Next)?;
+/// let write = SendOp::Write { remote: mr.addr() + 32, rkey: mr.rkey(), imm: None };
+/// qp.post_send(1, write, &[mr.sge(0..32)])?;
+/// // Any event loop may wait for `channel.fd()`.
+/// assert_eq!(channel.wait_event(Duration::from_secs(30))?, Some(cq.id()));
+/// assert_eq!(cq.poll_one()?.map(|done| done.wr_id), Some(1));
+/// # Ok::<(), urxe::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct CompChannel {
     queue: Arc<Queue<CqId>>,
-    _device: Arc<Handle>,
+    device: Arc<Handle>,
 }
 
 impl CompChannel {
     pub(crate) fn new(device: &Arc<Handle>) -> Result<Self, Error> {
-        Ok(Self { queue: Arc::new(Queue::new()?), _device: Arc::clone(device) })
+        device.live()?;
+        Ok(Self { queue: Arc::new(Queue::new()?), device: Arc::clone(device) })
     }
 
     /// A descriptor that is readable while an event waits.
@@ -142,18 +202,25 @@ impl CompChannel {
         self.queue.fd()
     }
 
-    /// The oldest event, if one waits: the number of the queue.
+    /// The oldest event, if one waits: the number of the queue. None in a child of the process
+    /// that opened the device.
     #[must_use]
     pub fn take_event(&self) -> Option<CqId> {
-        self.queue.pop()
+        self.device.live().ok().and_then(|_| self.queue.pop())
     }
 
     /// Waits for an event, at most so long.
     ///
     /// # Errors
-    /// Where waiting fails.
+    /// Where waiting fails; [`Error::Forked`].
     pub fn wait_event(&self, timeout: Duration) -> Result<Option<CqId>, Error> {
-        wait(&[self.fd()], Some(timeout))?;
-        Ok(self.take_event())
+        self.device.live()?;
+        self.queue.wait(timeout)
+    }
+}
+
+impl AsFd for CompChannel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd()
     }
 }

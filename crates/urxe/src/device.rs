@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use urxe_engine::{Nic, NicConfig, Path, Payload, Time, Transmit, Why};
@@ -14,7 +14,10 @@ use urxe_net::{Flow, IcrcMode, Port, RxBatch, TxBatch};
 use urxe_wire::Verdict;
 
 use crate::events::{Events, Wake};
+use crate::groups::Groups;
+use crate::health::Health;
 use crate::link::Link;
+use crate::memory::Leftovers;
 use crate::{Config, Error, Observer, Passage};
 
 /// Packets of one transmit batch.
@@ -31,6 +34,9 @@ pub(crate) struct Device {
     pub(crate) tap: Option<TapHandle>,
     pub(crate) icrc: IcrcMode,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) health: Health,
+    pub(crate) groups: Groups,
+    pub(crate) leftovers: Leftovers,
     pub(crate) epoch: Instant,
     /// Batches that nobody uses now.
     tx: Mutex<Vec<TxBatch>>,
@@ -75,6 +81,9 @@ impl Device {
             tap,
             icrc: config.icrc,
             observer: config.observer.clone(),
+            health: Health::default(),
+            groups: Groups::default(),
+            leftovers: Leftovers::default(),
             epoch: Instant::now(),
             tx: Mutex::default(),
             rx: Mutex::new(RxBatch::new(RX_SLOTS)),
@@ -103,7 +112,7 @@ impl Device {
     pub(crate) fn with_sink<R>(&self, f: impl FnOnce(&mut Sink<'_>) -> R) -> R {
         let spare = self.tx.lock().pop();
         let batch = spare.unwrap_or_else(|| TxBatch::new(TX_PACKETS, TX_LEN));
-        let mut sink = Sink { device: self, batch, why: None };
+        let mut sink = Sink { device: self, batch, why: None, patience: PATIENCE };
         let result = f(&mut sink);
         sink.flush();
         self.tx.lock().push(sink.batch);
@@ -130,26 +139,36 @@ pub(crate) struct Sink<'a> {
     batch: TxBatch,
     /// Why the next packet is sent.
     why: Option<Why>,
+    /// How long this sink may still wait.
+    patience: Duration,
 }
 
-/// How long a full socket is waited for before packets are let go, milliseconds.
-const PATIENCE_MS: i32 = 20;
+/// How long one call waits for room in full sockets, all in all: QPs are locked meanwhile, and
+/// what has not gone by then is sent again when its time comes, as if a link had lost it.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// The longest of these waits: what a network card's queue needs to drain a little.
+const ONE_WAIT_MS: i32 = 5;
 
 impl Sink<'_> {
     /// Sends what is gathered. What the host does not take in time is lost, as on a link.
     pub(crate) fn flush(&mut self) {
-        for _ in 0..2 {
+        while !self.batch.is_empty() {
+            if let Err(error) = self.device.port.send(&mut self.batch) {
+                self.device.port_failed(&error);
+                break;
+            }
             if self.batch.is_empty() {
                 return;
             }
-            if let Err(error) = self.device.port.send(&mut self.batch) {
-                tracing::warn!(%error, "the port cannot send");
+            let start = Instant::now();
+            if self.patience.is_zero() || self.device.port.wait_writable(ONE_WAIT_MS).is_err() {
                 break;
             }
-            if !self.batch.is_empty() && self.device.port.wait_writable(PATIENCE_MS).is_err() {
-                break;
-            }
+            // A card's queue can be full while the socket is not: the wait is over at once then.
+            let waited = start.elapsed().max(Duration::from_millis(1));
+            self.patience = self.patience.saturating_sub(waited);
         }
+        self.device.port.stats().give_up(self.batch.len());
         self.batch.clear();
     }
 }
@@ -200,8 +219,8 @@ fn flow_of(path: &Path) -> Flow {
     }
 }
 
-/// The address of a device.
 impl Device {
+    /// The address of a device.
     pub(crate) fn address(&self) -> IpAddr {
         self.port.caps().address
     }

@@ -59,6 +59,23 @@ pub enum Error {
         /// What is wrong, and what is wanted.
         problem: String,
     },
+    /// The device is the parent's.
+    #[error("this device was opened before a fork and is the parent's; open one in the child")]
+    Forked,
+    /// Objects of two devices do not go together.
+    #[error("the {what} is another device's; take one of the same device")]
+    OtherDevice {
+        /// Which object.
+        what: &'static str,
+    },
+    /// A peer did not say what was expected.
+    #[error("the peer said `{got}`, wanted {wanted}")]
+    Exchange {
+        /// What came, shortened.
+        got: String,
+        /// What was wanted.
+        wanted: &'static str,
+    },
     /// The host refused something.
     #[error("{call}: {source}")]
     Host {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -79,6 +79,22 @@ impl<T> Queue<T> {
         item
     }
 
+    /// Waits for the oldest, at most so long.
+    pub(crate) fn wait(&self, timeout: Duration) -> Result<Option<T>, Error> {
+        let start = Instant::now();
+        loop {
+            if let Some(item) = self.pop() {
+                return Ok(Some(item));
+            }
+            let rest = timeout.saturating_sub(start.elapsed());
+            if rest.is_zero() {
+                return Ok(None);
+            }
+            // Another thread may take what this one is woken for; so it looks again.
+            wait(&[self.fd()], Some(rest))?;
+        }
+    }
+
     /// Takes out what `keep` does not want.
     pub(crate) fn retain(&self, keep: impl FnMut(&T) -> bool) {
         let mut items = self.items.lock();
@@ -97,8 +113,11 @@ impl<T> Queue<T> {
 #[derive(Debug)]
 pub(crate) struct Events {
     pub(crate) asyncs: Queue<AsyncEvent>,
-    channels: Mutex<HashMap<CqId, Weak<Queue<CqId>>>>,
+    channels: Mutex<Channels>,
 }
+
+/// Which CQ's events go where.
+type Channels = HashMap<CqId, Weak<Queue<CqId>>>;
 
 impl Events {
     pub(crate) fn new() -> Result<Self, Error> {
@@ -110,21 +129,39 @@ impl Events {
         self.channels.lock().insert(cq, Arc::downgrade(channel));
     }
 
-    pub(crate) fn detach(&self, cq: CqId) {
-        if let Some(channel) = self.channels.lock().remove(&cq).and_then(|c| c.upgrade()) {
+    /// A CQ is gone: what happened to it is of interest to nobody, and its number will be
+    /// another's.
+    pub(crate) fn forget_cq(&self, nic: &Nic, cq: CqId) {
+        let mut channels = self.channels.lock();
+        self.hand_on(nic, &channels);
+        if let Some(channel) = channels.remove(&cq).and_then(|c| c.upgrade()) {
             channel.retain(|waiting| *waiting != cq);
         }
+        self.asyncs.retain(|event| !matches!(event, AsyncEvent::CqErr(of, _) if *of == cq));
+    }
+
+    /// An object other than a CQ is gone, with its events: those that `is_its` says are.
+    pub(crate) fn forget(&self, nic: &Nic, is_its: impl Fn(&AsyncEvent) -> bool) {
+        let channels = self.channels.lock();
+        self.hand_on(nic, &channels);
+        self.asyncs.retain(|event| !is_its(event));
     }
 
     /// Takes over what has happened in the engine. Says whether a completion was told of.
     pub(crate) fn take_over(&self, nic: &Nic) -> bool {
+        self.hand_on(nic, &self.channels.lock())
+    }
+
+    /// With the channels locked throughout, so that no event of an object comes after its end,
+    /// and events come in their order.
+    fn hand_on(&self, nic: &Nic, channels: &Channels) -> bool {
         let mut completion = false;
         while let Some(event) = nic.take_event() {
             match event {
                 Event::Async(event) => self.asyncs.push(event),
                 Event::Completion(cq) => {
                     completion = true;
-                    let channel = self.channels.lock().get(&cq).and_then(Weak::upgrade);
+                    let channel = channels.get(&cq).and_then(Weak::upgrade);
                     if let Some(channel) = channel {
                         channel.push(cq);
                     }

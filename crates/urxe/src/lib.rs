@@ -48,13 +48,17 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ah;
 mod config;
 mod context;
 mod cq;
 mod device;
 mod error;
 mod events;
-mod exchange;
+pub mod exchange;
+mod groups;
+mod handle;
+mod health;
 mod link;
 mod memory;
 mod observe;
@@ -62,22 +66,23 @@ mod progress;
 mod qp;
 mod srq;
 
+pub use ah::{Ah, Xrcd};
 pub use config::{Address, Config, PortKind};
 pub use context::{Context, PortAttr, PortState};
 pub use cq::{CompChannel, Cq};
 pub use error::Error;
 pub use exchange::Endpoint;
-pub use memory::{Mr, Mw, Pd};
+pub use memory::{Mr, Mw, Pd, Reregister};
 pub use observe::{Observer, Passage};
-pub use qp::{Ah, Qp, QpBuilder, Xrcd};
+pub use qp::{Qp, QpBuilder};
 pub use srq::Srq;
 
 pub use urxe_engine::{
-    AhAttr, Arm, AsyncEvent, AttrMask, Caps, Cause, Completion, Count, PostError, Profile, QpAttr,
-    QpCaps, QpInfo, QpKind, QpState, Rule, SendFlags, SendOp, SendWr, SrqAttr, UdDest, VerbsError,
-    WcFlags, WcOpcode, WcStatus,
+    AhAttr, AhId, Arm, AsyncEvent, AttrError, AttrMask, Caps, Cause, Completion, Count, CqCause,
+    CqInfo, ObjectCounts, PostError, Profile, QpAttr, QpCaps, QpInfo, QpKind, QpState, Rule,
+    SendFlags, SendOp, SendWr, SrqAttr, UdDest, VerbsError, WcFlags, WcOpcode, WcStatus,
 };
 pub use urxe_engine::{CqId, Drop as DropReason, Why};
-pub use urxe_memory::{Access, KeyError, MemoryError, MwType, Sge};
+pub use urxe_memory::{Access, Buffer, KeyError, MemoryError, MrInfo, MwId, MwInfo, MwType, Sge};
 pub use urxe_net::{Flow, IcrcMode, PortError, PortStatsSnapshot};
-pub use urxe_wire::{AckTimeout, FlushLevel, FlushScope, Mtu, Psn, QKey, Qpn, RnrTimer};
+pub use urxe_wire::{AckTimeout, FlushLevel, FlushScope, Gid, Mtu, Psn, QKey, Qpn, RnrTimer};

@@ -38,7 +38,8 @@ impl Link {
 
 fn udp(config: &Config) -> Result<UdpPort, Error> {
     for address in config.candidates() {
-        let udp = UdpConfig { mtu: config.mtu, gso: config.gso, ..UdpConfig::new(address) };
+        let Config { mtu, gso, buffer, .. } = *config;
+        let udp = UdpConfig { address, mtu, gso, buffer };
         match UdpPort::open(&udp) {
             Ok(port) => return Ok(port),
             Err(PortError::Taken(_)) if config.address == Address::Loopback => {}
@@ -54,7 +55,8 @@ fn raw(config: &Config, interface: &str) -> Result<RawPort, Error> {
         Address::Loopback => first_address(interface)?,
     };
     let interface = Some(interface.to_owned());
-    let raw = RawConfig { interface, mtu: config.mtu, ..RawConfig::new(address) };
+    let Config { mtu, buffer, .. } = *config;
+    let raw = RawConfig { interface, mtu, buffer, ..RawConfig::new(address) };
     Ok(RawPort::open(&raw)?)
 }
 

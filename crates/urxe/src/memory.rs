@@ -3,13 +3,29 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use urxe_engine::{QpKind, SrqAttr};
-use urxe_memory::{Access, Backing, Buffer, MrInfo, MwId, MwType, PdId, Sge};
+use urxe_memory::{
+    Access, Backing, Buffer, MemoryError, MrId, MrInfo, MwId, MwInfo, MwType, PdId, Rereg, Sge,
+};
 
-use crate::context::Handle;
+use crate::device::Device;
+use crate::handle::Handle;
 use crate::{AhAttr, Error, qp, srq};
 
-/// A protection domain.
+/// A protection domain: what is made in one does not reach into another. It lives until its last
+/// handle and all that was made in it are dropped.
+///
+/// ```
+/// use urxe::{Access, Config, Context};
+///
+/// let context = Context::open(&Config::default())?;
+/// let pd = context.alloc_pd()?;
+/// let mr = pd.register(4096, Access::LOCAL_WRITE | Access::REMOTE_READ)?;
+/// drop(pd); // the region keeps it
+/// mr.write(10, b"for peers to read")?;
+/// # Ok::<(), urxe::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Pd {
     pub(crate) inner: Arc<PdInner>,
@@ -23,15 +39,16 @@ pub(crate) struct PdInner {
 
 impl Drop for PdInner {
     fn drop(&mut self) {
-        if let Err(error) = self.device.nic.memory().dealloc_pd(self.id) {
-            tracing::error!(%error, "a PD was dropped before what is in it");
+        let Ok(device) = self.device.live() else { return };
+        if let Err(error) = device.nic.memory().dealloc_pd(self.id) {
+            tracing::error!(%error, "a PD could not be destroyed");
         }
     }
 }
 
 impl Pd {
     pub(crate) fn new(device: &Arc<Handle>) -> Result<Self, Error> {
-        let id = device.nic.memory().alloc_pd()?;
+        let id = device.live()?.nic.memory().alloc_pd()?;
         Ok(Self { inner: Arc::new(PdInner { device: Arc::clone(device), id }) })
     }
 
@@ -50,8 +67,19 @@ impl Pd {
     /// Where the rights do not go together or there are no more regions.
     pub fn register_buffer(&self, buffer: Arc<Buffer>, access: Access) -> Result<Mr, Error> {
         let iova = buffer.as_ptr().addr() as u64;
+        self.register_at(buffer, iova, access)
+    }
+
+    /// Registers a buffer whose first byte peers and SGEs reach at the address `iova`; with
+    /// [`Access::ZERO_BASED`] at 0, whatever `iova` is.
+    ///
+    /// # Errors
+    /// Where the rights do not go together, the last address would not exist, or there are no
+    /// more regions.
+    pub fn register_at(&self, buffer: Arc<Buffer>, iova: u64, access: Access) -> Result<Mr, Error> {
         let backing = Backing::buffer(Arc::clone(&buffer));
-        let info = self.inner.device.nic.memory().reg_mr(self.inner.id, backing, iova, access)?;
+        let device = self.inner.device.live()?;
+        let info = device.nic.memory().reg_mr(self.inner.id, backing, iova, access)?;
         Ok(Mr { pd: self.clone(), buffer, info })
     }
 
@@ -60,8 +88,15 @@ impl Pd {
     /// # Errors
     /// Where there are no more.
     pub fn alloc_mw(&self, kind: MwType) -> Result<Mw, Error> {
-        let (id, rkey) = self.inner.device.nic.memory().alloc_mw(self.inner.id, kind)?;
+        let device = self.inner.device.live()?;
+        let (id, rkey) = device.nic.memory().alloc_mw(self.inner.id, kind)?;
         Ok(Mw { pd: self.clone(), id, rkey })
+    }
+
+    /// Objects of two devices have numbers that mean something else to the other.
+    pub(crate) fn goes_with(&self, other: &Arc<Handle>, what: &'static str) -> Result<(), Error> {
+        let same = Arc::ptr_eq(&self.inner.device, other);
+        if same { Ok(()) } else { Err(Error::OtherDevice { what }) }
     }
 
     /// Begins to make a QP.
@@ -82,12 +117,32 @@ impl Pd {
     ///
     /// # Errors
     /// Where an attribute is out of range or there are no more.
-    pub fn create_ah(&self, attr: &AhAttr) -> Result<qp::Ah, Error> {
-        qp::Ah::new(self, attr)
+    pub fn create_ah(&self, attr: &AhAttr) -> Result<crate::Ah, Error> {
+        crate::Ah::new(self, attr)
     }
 }
 
-/// A memory region. Dropping it deregisters it: once that is done no peer touches its memory.
+/// A memory region. Dropping it deregisters it: once that is done no peer touches its memory. While
+/// windows are bound to it, it stays for them, and goes when the last of them is dropped, or the QP
+/// that bound it.
+///
+/// ```
+/// use urxe::{Access, Buffer, Config, Context, Reregister};
+///
+/// let context = Context::open(&Config::default())?;
+/// let pd = context.alloc_pd()?;
+/// // The same memory twice: peers with the one key may write it, with the other only read.
+/// let buffer = Buffer::zeroed(4096)?;
+/// let writable = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+/// let open = pd.register_buffer(buffer.clone(), writable)?;
+/// let mut narrow = pd.register_buffer(buffer, Access::REMOTE_READ)?;
+/// open.write(0, b"seen by both")?;
+/// assert_eq!(narrow.to_vec(0..4)?, b"seen");
+/// assert_ne!(open.rkey(), narrow.rkey());
+/// // Rights, memory and PD can change.
+/// narrow.reregister(Reregister { access: Some(writable), ..Reregister::default() })?;
+/// # Ok::<(), urxe::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Mr {
     pd: Pd,
@@ -98,8 +153,8 @@ pub struct Mr {
 impl Mr {
     /// The address of its first byte, as peers and SGEs name it.
     #[must_use]
-    pub fn addr(&self) -> u64 {
-        self.buffer.as_ptr().addr() as u64
+    pub const fn addr(&self) -> u64 {
+        self.info.iova
     }
 
     /// Bytes.
@@ -136,6 +191,43 @@ impl Mr {
         let length = part.end.checked_sub(part.start).and_then(|n| u32::try_from(n).ok());
         let length = length.unwrap_or_else(|| panic!("{part:?} is no part of a region"));
         Sge { addr: self.addr() + part.start as u64, length, lkey: self.lkey() }
+    }
+
+    /// Changes its memory, PD or rights; what is `None` stays. New memory gives it new keys. When
+    /// it returns, no access under the old terms is in progress.
+    ///
+    /// # Errors
+    /// Where windows are bound to it, or as [`Pd::register_at`]. Nothing was changed then.
+    pub fn reregister(&mut self, change: Reregister<'_>) -> Result<(), Error> {
+        let Reregister { pd, memory, access } = change;
+        let device = self.pd.inner.device.live()?;
+        if let Some(pd) = pd {
+            self.pd.goes_with(&pd.inner.device, "PD")?;
+        }
+        let backing = memory.as_ref().map(|(b, iova)| (Backing::buffer(Arc::clone(b)), *iova));
+        let rereg = Rereg { memory: backing, pd: pd.map(|pd| pd.inner.id), access };
+        self.info = device.nic.memory().rereg_mr(self.info.id, rereg)?;
+        if let Some((buffer, _)) = memory {
+            self.buffer = buffer;
+        }
+        if let Some(pd) = pd {
+            self.pd = pd.clone();
+        }
+        Ok(())
+    }
+
+    /// What it is registered as, and how many windows are bound to it.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn query(&self) -> Result<MrInfo, Error> {
+        Ok(self.pd.inner.device.live()?.nic.memory().query_mr(self.info.id)?)
+    }
+
+    /// The buffer it gives access to.
+    #[must_use]
+    pub const fn buffer(&self) -> &Arc<Buffer> {
+        &self.buffer
     }
 
     /// Writes into it.
@@ -176,17 +268,59 @@ impl Mr {
 
 impl Drop for Mr {
     fn drop(&mut self) {
-        if let Err(error) = self.pd.inner.device.nic.memory().dereg_mr(self.info.id) {
-            tracing::error!(%error, "a region was dropped before its windows");
+        let Ok(device) = self.pd.inner.device.live() else { return };
+        match device.nic.memory().dereg_mr(self.info.id) {
+            Ok(()) => {}
+            Err(MemoryError::WindowsBound { .. }) => {
+                device.leftovers.0.lock().push((self.info.id, self.pd.clone()));
+                // The last window may have gone meanwhile.
+                device.sweep();
+            }
+            Err(error) => tracing::error!(%error, "a region could not be deregistered"),
         }
     }
 }
 
-/// A memory window.
+/// What [`Mr::reregister`] changes.
+#[derive(Clone, Debug, Default)]
+pub struct Reregister<'a> {
+    /// The new PD.
+    pub pd: Option<&'a Pd>,
+    /// The new memory, and the address of its first byte.
+    pub memory: Option<(Arc<Buffer>, u64)>,
+    /// The new rights.
+    pub access: Option<Access>,
+}
+
+/// Regions that were dropped while windows were bound to them.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers(Mutex<Vec<(MrId, Pd)>>);
+
+impl Device {
+    /// Deregisters dropped regions whose windows have gone.
+    pub(crate) fn sweep(&self) {
+        let mut gone = Vec::new();
+        let left = &mut *self.leftovers.0.lock();
+        left.retain(|(id, pd)| match self.nic.memory().dereg_mr(*id) {
+            Err(MemoryError::WindowsBound { .. }) => true,
+            result => {
+                if let Err(error) = result {
+                    tracing::error!(%error, "a region could not be deregistered");
+                }
+                gone.push(pd.clone());
+                false
+            }
+        });
+    }
+}
+
+/// A memory window: a part of a region, opened to peers under a key of its own by a request of a
+/// QP, see [`crate::Qp::bind_mw`].
 #[derive(Debug)]
 pub struct Mw {
     pd: Pd,
     pub(crate) id: MwId,
+    /// The key it was made with.
     rkey: u32,
 }
 
@@ -197,17 +331,27 @@ impl Mw {
         self.id
     }
 
-    /// The key it was made with; a bind gives it another low byte.
+    /// Its key now: each bind gives it another low byte.
     #[must_use]
-    pub const fn rkey(&self) -> u32 {
-        self.rkey
+    pub fn rkey(&self) -> u32 {
+        self.query().map_or(self.rkey, |info| info.rkey)
+    }
+
+    /// Its type, and what it is bound to.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn query(&self) -> Result<MwInfo, Error> {
+        Ok(self.pd.inner.device.live()?.nic.memory().query_mw(self.id)?)
     }
 }
 
 impl Drop for Mw {
     fn drop(&mut self) {
-        if let Err(error) = self.pd.inner.device.nic.memory().dealloc_mw(self.id) {
+        let Ok(device) = self.pd.inner.device.live() else { return };
+        if let Err(error) = device.nic.memory().dealloc_mw(self.id) {
             tracing::error!(%error, "a window could not be freed");
         }
+        device.sweep();
     }
 }

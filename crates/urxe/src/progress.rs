@@ -1,12 +1,22 @@
 //! Whoever is running makes progress: a poster, a poller, or, if there is none, one thread.
+//!
+//! # Who wakes whom
+//!
+//! The background thread waits for the port, and until the earliest deadline it knows of. It
+//! writes down until when (`asleep_until`) before it looks for that deadline, so that whoever arms
+//! an earlier timer meanwhile, poster or poller, sees that it sleeps too long, and rings. A thread
+//! that polled within the last two milliseconds looks after port and timers itself; the background
+//! thread then waits for the rest of them only. A program that armed a CQ is about to sleep, so
+//! its polls do not count.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use urxe_engine::{Count, Drop as DropReason, Received, Time};
-use urxe_net::RxPacket;
+use urxe_engine::{AsyncEvent, Count, Drop as DropReason, Received, Time};
+use urxe_net::{RxBatch, RxPacket};
 
 use crate::device::{Device, Sink};
 use crate::events::wait;
@@ -14,8 +24,11 @@ use crate::{Error, Passage};
 
 /// So long after a poll the background thread leaves the port to whoever polled.
 const ASIDE: Duration = Duration::from_millis(2);
-/// The background thread looks up at least so often, to see whether its device is still there.
+/// The background thread looks up at least so often, to see whether its device and its port's
+/// interface are still there.
 const LOOK_UP: Duration = Duration::from_secs(1);
+/// So often a broken port is tried again.
+const RETRY: Duration = Duration::from_millis(100);
 
 impl Device {
     /// Takes in what has arrived, does what has come due, sends what that brings about. Says
@@ -24,16 +37,11 @@ impl Device {
         let Some(mut rx) = self.rx.try_lock() else {
             return false;
         };
-        let arrived = match self.port.recv(&mut rx) {
-            Ok(n) => n != 0,
-            Err(error) => {
-                tracing::warn!(%error, "the port cannot receive");
-                false
-            }
-        };
+        let arrived = self.receive(&mut rx);
         let now = self.now();
         let due = self.nic.next_deadline().is_some_and(|d| d.at <= now);
-        if arrived || due || self.nic.has_work() {
+        let busy = arrived || due || self.nic.has_work();
+        if busy {
             self.with_sink(|sink| {
                 if arrived {
                     rx.for_each(self.icrc, self.port.stats(), |packet| {
@@ -49,8 +57,43 @@ impl Device {
             });
         }
         drop(rx);
-        self.tell();
+        if busy {
+            self.posted();
+        } else {
+            self.tell();
+        }
         arrived
+    }
+
+    fn receive(&self, rx: &mut RxBatch) -> bool {
+        match self.port.recv(rx) {
+            Ok(n) => {
+                self.health.succeeded();
+                n != 0
+            }
+            Err(error) => {
+                self.port_failed(&error);
+                false
+            }
+        }
+    }
+
+    /// The port is broken: told once, tried again now and then.
+    pub(crate) fn port_failed(&self, error: &dyn std::fmt::Display) {
+        if self.health.failed(error) {
+            tracing::error!(%error, "the port is broken");
+            self.events.asyncs.push(AsyncEvent::PortErr);
+        }
+    }
+
+    /// Asks the host whether the port can carry packets.
+    fn check_port(&self) {
+        if let Err(error) = self.port.check() {
+            self.port_failed(&error);
+        } else if self.health.whole() {
+            tracing::info!("the port works again");
+            self.events.asyncs.push(AsyncEvent::PortActive);
+        }
     }
 
     /// Hands a packet to the engine, unless its ICRC is wrong.
@@ -98,7 +141,7 @@ impl Device {
         }
     }
 
-    /// After work was posted: events, and a deadline the sleeping thread does not know of.
+    /// After work was done: events, and a deadline the sleeping thread does not know of.
     pub(crate) fn posted(&self) {
         self.tell();
         let until = self.asleep_until.load(SeqCst);
@@ -135,14 +178,19 @@ impl Device {
 
     /// How long the background thread shall still stand aside.
     fn aside(&self, now: Time) -> Option<Duration> {
-        let polled = self.polled.load(Relaxed);
+        let polled = self.polled.load(SeqCst);
         let since = now.saturating_since(Time::from_nanos(polled));
         ASIDE.checked_sub(since).filter(|_| polled != 0)
     }
 
     /// One round of the background thread.
-    fn background(&self) -> Result<(), Error> {
+    fn background(&self, checked: &mut Time) -> Result<(), Error> {
         let now = self.now();
+        let broken = self.health.broken().is_some();
+        if broken || now.saturating_since(*checked) >= LOOK_UP {
+            *checked = now;
+            self.check_port();
+        }
         if let Some(rest) = self.aside(now) {
             // Who polls looks after timers too.
             self.asleep_until.store(0, SeqCst);
@@ -154,9 +202,15 @@ impl Device {
         self.asleep_until.store(u64::MAX, SeqCst);
         let deadline = self.nic.next_deadline().map(|d| d.at);
         self.asleep_until.store(deadline.map_or(u64::MAX, Time::as_nanos), SeqCst);
-        let sleep = deadline.map_or(LOOK_UP, |at| at.saturating_since(now)).min(LOOK_UP);
+        let most = if broken { RETRY } else { LOOK_UP };
+        let sleep = deadline.map_or(most, |at| at.saturating_since(now)).min(most);
         let sleep = self.port.next_deadline().map_or(sleep, |port| port.min(sleep));
-        wait(&[self.port.fd(), self.wake.fd()], Some(sleep))?;
+        if broken {
+            // Its descriptor may be readable for ever.
+            wait(&[self.wake.fd()], Some(sleep))?;
+        } else {
+            wait(&[self.port.fd(), self.wake.fd()], Some(sleep))?;
+        }
         self.asleep_until.store(0, SeqCst);
         self.wake.hush();
         if self.aside(self.now()).is_none() {
@@ -179,13 +233,23 @@ pub(crate) fn start_thread(device: &Arc<Device>) -> Result<(), Error> {
 }
 
 fn serve(device: &Weak<Device>) {
+    let mut checked = Time::ZERO;
     while let Some(device) = device.upgrade() {
         if device.stop.load(SeqCst) {
             return;
         }
-        if let Err(error) = device.background() {
-            tracing::error!(%error, "the background thread ends");
-            return;
-        }
+        let round = catch_unwind(AssertUnwindSafe(|| device.background(&mut checked)));
+        let why = match round {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "a panic, which was printed".to_owned(),
+        };
+        tracing::error!(%why, "the background thread ends: open the device anew");
+        device.health.failed(&format!("the background thread has ended: {why}"));
+        device.events.asyncs.push(AsyncEvent::DeviceFatal);
+        return;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,19 @@
-//! Queue pairs, address handles, XRC domains.
+//! Queue pairs.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::ops::Range;
 
+use parking_lot::Mutex;
 use urxe_engine::{
-    AhAttr, AhId, AttrMask, QpAttr, QpCaps, QpId, QpInfo, QpInit, QpKind, QpState, RecvWr, SendOp,
-    SendWr, XrcdId,
+    AhAttr, AsyncEvent, AttrMask, QpAttr, QpCaps, QpId, QpInfo, QpInit, QpKind, QpState, RecvWr,
+    SendOp, SendWr,
 };
 use urxe_memory::{Access, Sge};
 use urxe_wire::{AckTimeout, Psn, QKey, Qpn, RnrTimer};
 
-use crate::context::Handle;
-use crate::{Cq, Endpoint, Error, Pd, Srq};
+use crate::device::Device;
+use crate::{Cq, Endpoint, Error, Mr, Mw, Pd, Srq, Xrcd};
 
 /// Begins a QP: what is not said is as in an example of a textbook.
 #[derive(Debug)]
@@ -116,33 +119,79 @@ impl<'a> QpBuilder<'a> {
     /// Where a part is missing or does not go with the kind, a size is out of range, or there are
     /// no more.
     pub fn build(self) -> Result<Qp, Error> {
-        let device = Arc::clone(&self.pd.inner.device);
         let receives = !matches!(self.kind, QpKind::XrcInit | QpKind::XrcTarget);
         let sends = self.kind != QpKind::XrcTarget;
-        let id = device.nic.create_qp(&QpInit {
+        let (send_cq, recv_cq) =
+            (self.send_cq.filter(|_| sends), self.recv_cq.filter(|_| receives));
+        for cq in [send_cq, recv_cq].into_iter().flatten() {
+            self.pd.goes_with(cq.device(), "CQ")?;
+        }
+        if let Some(srq) = self.srq {
+            self.pd.goes_with(srq.device(), "SRQ")?;
+        }
+        if let Some(xrcd) = self.xrcd {
+            self.pd.goes_with(xrcd.device(), "XRC domain")?;
+        }
+        let id = self.pd.inner.device.live()?.nic.create_qp(&QpInit {
             kind: self.kind,
             pd: self.pd.inner.id,
-            send_cq: self.send_cq.filter(|_| sends).map(|cq| cq.id),
-            recv_cq: self.recv_cq.filter(|_| receives).map(|cq| cq.id),
-            srq: self.srq.map(|srq| srq.id),
-            xrcd: self.xrcd.map(|xrcd| xrcd.id),
+            send_cq: send_cq.map(Cq::id),
+            recv_cq: recv_cq.map(Cq::id),
+            srq: self.srq.map(Srq::id),
+            xrcd: self.xrcd.map(Xrcd::id),
             caps: self.caps,
             sig_all: self.sig_all,
         })?;
-        Ok(Qp { pd: self.pd.clone(), id, attr: self.attr })
+        let needs = Needs {
+            _cqs: (send_cq.cloned(), recv_cq.cloned()),
+            _srq: self.srq.cloned(),
+            _xrcd: self.xrcd.cloned(),
+        };
+        let groups = Mutex::default();
+        Ok(Qp { pd: self.pd.clone(), id, attr: self.attr, groups, _needs: needs })
     }
 }
 
-/// A queue pair. Dropping it destroys it, with the work in it.
+/// What a QP keeps alive.
+#[derive(Debug)]
+struct Needs {
+    _cqs: (Option<Cq>, Option<Cq>),
+    _srq: Option<Srq>,
+    _xrcd: Option<Xrcd>,
+}
+
+/// A queue pair. Dropping it destroys it, with the work in it; completions that it made stay. It
+/// keeps its CQs, SRQ, XRC domain and PD alive.
+///
+/// ```
+/// use urxe::{Config, Context, QpKind, QpState};
+///
+/// let context = Context::open(&Config::default())?;
+/// let (pd, cq) = (context.alloc_pd()?, context.create_cq(16)?);
+/// let qp = pd.qp(QpKind::Rc).cq(&cq).attr(|attr| attr.retry_cnt = 3).build()?;
+/// let other = pd.qp(QpKind::Rc).cq(&cq).build()?;
+/// qp.connect(&other.endpoint())?;
+/// other.connect(&qp.endpoint())?;
+/// let info = qp.query()?;
+/// assert_eq!((info.attr.qp_state, info.attr.retry_cnt), (QpState::Rts, 3));
+/// # Ok::<(), urxe::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Qp {
     pd: Pd,
     id: QpId,
     /// What [`Self::connect`] sets.
     attr: QpAttr,
+    /// Multicast groups it is in.
+    groups: Mutex<BTreeSet<IpAddr>>,
+    _needs: Needs,
 }
 
 impl Qp {
+    fn live(&self) -> Result<&Device, Error> {
+        self.pd.inner.device.live()
+    }
+
     /// Its number.
     #[must_use]
     pub const fn qpn(&self) -> Qpn {
@@ -173,8 +222,7 @@ impl Qp {
     pub fn connect(&self, peer: &Endpoint) -> Result<(), Error> {
         let ah = AhAttr { dst: peer.address, ..self.attr.ah };
         let attr = QpAttr { dest_qp: peer.qpn, rq_psn: peer.psn, ah, ..self.attr };
-        self.pd.inner.device.nic.connect_qp(self.id, &attr)?;
-        Ok(())
+        self.bring_up(&attr)
     }
 
     /// INIT, RTR and RTS of a UD QP whose datagrams carry `qkey`.
@@ -183,8 +231,32 @@ impl Qp {
     /// Where the QP is not in RESET.
     pub fn ready(&self, qkey: QKey) -> Result<(), Error> {
         let attr = QpAttr { qkey, ..self.attr };
-        self.pd.inner.device.nic.connect_qp(self.id, &attr)?;
+        self.bring_up(&attr)
+    }
+
+    fn bring_up(&self, attr: &QpAttr) -> Result<(), Error> {
+        let device = self.live()?;
+        device.nic.connect_qp(self.id, attr)?;
+        device.posted();
         Ok(())
+    }
+
+    /// Back to RESET: work in it is gone, without completions.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn reset(&self) -> Result<(), Error> {
+        let attr = QpAttr { qp_state: QpState::Reset, ..self.attr };
+        self.modify(&attr, AttrMask::STATE)
+    }
+
+    /// To ERR: work in it completes as flushed.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn fail(&self) -> Result<(), Error> {
+        let attr = QpAttr { qp_state: QpState::Err, ..self.attr };
+        self.modify(&attr, AttrMask::STATE)
     }
 
     /// Changes the attributes that `mask` names (`ibv_modify_qp`).
@@ -192,7 +264,7 @@ impl Qp {
     /// # Errors
     /// Where the transition or a value is not allowed; nothing changes then.
     pub fn modify(&self, attr: &QpAttr, mask: AttrMask) -> Result<(), Error> {
-        let device = &self.pd.inner.device;
+        let device = self.live()?;
         device.nic.modify_qp(self.id, attr, mask)?;
         device.with_sink(|sink| device.nic.pump(device.now(), sink));
         device.posted();
@@ -204,7 +276,7 @@ impl Qp {
     /// # Errors
     /// None in a QP that exists.
     pub fn query(&self) -> Result<QpInfo, Error> {
-        Ok(self.pd.inner.device.nic.query_qp(self.id)?)
+        Ok(self.live()?.nic.query_qp(self.id)?)
     }
 
     /// Posts a signaled request.
@@ -220,7 +292,7 @@ impl Qp {
     /// # Errors
     /// Where it was not taken; nothing of it was done.
     pub fn post(&self, wr: &SendWr<'_>) -> Result<(), Error> {
-        let device = &self.pd.inner.device;
+        let device = self.live()?;
         device.with_sink(|sink| device.nic.post_send(device.now(), self.id, wr, sink))?;
         device.posted();
         Ok(())
@@ -231,28 +303,62 @@ impl Qp {
     /// # Errors
     /// Where it was not taken.
     pub fn post_recv(&self, wr_id: u64, sges: &[Sge]) -> Result<(), Error> {
-        let device = &self.pd.inner.device;
+        let device = self.live()?;
         device.nic.post_recv(device.now(), self.id, &RecvWr { wr_id, sges })?;
         device.tell();
         Ok(())
+    }
+
+    /// Posts a bind of `mw` to a part of `mr`; a window of type 2 must not be bound then, and only
+    /// this QP may use it. Gives the window's key, which is good once the request has completed.
+    ///
+    /// # Errors
+    /// Where it was not taken. What is wrong with the bind itself, its completion tells.
+    ///
+    /// # Panics
+    /// Where the part ends before it starts.
+    pub fn bind_mw(
+        &self,
+        wr_id: u64,
+        mw: &Mw,
+        mr: &Mr,
+        part: Range<usize>,
+        access: Access,
+    ) -> Result<u32, Error> {
+        let old = mw.query()?;
+        let rkey = (old.rkey & !0xff) | (old.rkey.wrapping_add(1) & 0xff);
+        let length = part.end.checked_sub(part.start);
+        let length = length.unwrap_or_else(|| panic!("{part:?} is no part of a region")) as u64;
+        let (mw, lkey, addr) = (mw.id(), mr.lkey(), mr.addr() + part.start as u64);
+        let op = SendOp::BindMw { mw, rkey: Some(rkey), lkey, addr, length, access };
+        self.post_send(wr_id, op, &[])?;
+        Ok(rkey)
     }
 
     /// Joins a multicast group (UD).
     ///
     /// # Errors
     /// Where the QP is not UD, the address is no group, or the host refuses.
-    pub fn attach_mcast(&self, group: std::net::IpAddr) -> Result<(), Error> {
-        let device = &self.pd.inner.device;
-        device.nic.attach_mcast(self.id, group)?;
-        Ok(device.port.join(group)?)
+    pub fn attach_mcast(&self, group: IpAddr) -> Result<(), Error> {
+        let device = self.live()?;
+        let groups = &mut *self.groups.lock();
+        if !groups.contains(&group) {
+            device.join(self.id, group)?;
+            groups.insert(group);
+        }
+        Ok(())
     }
 
-    /// Leaves a multicast group.
+    /// Leaves a multicast group; with its last QP the port leaves it.
     ///
     /// # Errors
     /// Where the QP is not in it.
-    pub fn detach_mcast(&self, group: std::net::IpAddr) -> Result<(), Error> {
-        Ok(self.pd.inner.device.nic.detach_mcast(self.id, group)?)
+    pub fn detach_mcast(&self, group: IpAddr) -> Result<(), Error> {
+        let device = self.live()?;
+        let groups = &mut *self.groups.lock();
+        device.leave(self.id, group)?;
+        groups.remove(&group);
+        Ok(())
     }
 
     /// Where its packets start counting.
@@ -264,58 +370,30 @@ impl Qp {
 
 impl Drop for Qp {
     fn drop(&mut self) {
-        if let Err(error) = self.pd.inner.device.nic.destroy_qp(self.id) {
+        let Ok(device) = self.pd.inner.device.live() else { return };
+        for group in std::mem::take(&mut *self.groups.lock()) {
+            if let Err(error) = device.leave(self.id, group) {
+                tracing::error!(%error, "a QP could not leave a group");
+            }
+        }
+        if let Err(error) = device.nic.destroy_qp(self.id) {
             tracing::error!(%error, "a QP could not be destroyed");
         }
+        device.events.forget(&device.nic, |event| qp_of(event) == Some(self.id));
+        // Windows that only this QP could use are bound no longer.
+        device.sweep();
     }
 }
 
-/// An address handle: where datagrams go.
-#[derive(Debug)]
-pub struct Ah {
-    pd: Pd,
-    id: AhId,
-}
-
-impl Ah {
-    pub(crate) fn new(pd: &Pd, attr: &AhAttr) -> Result<Self, Error> {
-        let id = pd.inner.device.nic.create_ah(pd.inner.id, attr)?;
-        Ok(Self { pd: pd.clone(), id })
-    }
-
-    /// Its number, for [`crate::UdDest`].
-    #[must_use]
-    pub const fn id(&self) -> AhId {
-        self.id
-    }
-}
-
-impl Drop for Ah {
-    fn drop(&mut self) {
-        if let Err(error) = self.pd.inner.device.nic.destroy_ah(self.id) {
-            tracing::error!(%error, "an AH could not be destroyed");
-        }
-    }
-}
-
-/// An XRC domain.
-#[derive(Debug)]
-pub struct Xrcd {
-    device: Arc<Handle>,
-    pub(crate) id: XrcdId,
-}
-
-impl Xrcd {
-    pub(crate) fn new(device: &Arc<Handle>) -> Result<Self, Error> {
-        let id = device.nic.alloc_xrcd()?;
-        Ok(Self { device: Arc::clone(device), id })
-    }
-}
-
-impl Drop for Xrcd {
-    fn drop(&mut self) {
-        if let Err(error) = self.device.nic.dealloc_xrcd(self.id) {
-            tracing::error!(%error, "an XRC domain was dropped before what is in it");
-        }
+/// The QP that an event is of.
+const fn qp_of(event: &AsyncEvent) -> Option<QpId> {
+    match event {
+        AsyncEvent::QpFatal(qp)
+        | AsyncEvent::QpReqErr(qp)
+        | AsyncEvent::QpAccessErr(qp)
+        | AsyncEvent::CommEst(qp)
+        | AsyncEvent::SqDrained(qp)
+        | AsyncEvent::QpLastWqeReached(qp) => Some(*qp),
+        _ => None,
     }
 }

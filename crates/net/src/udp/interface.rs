@@ -85,6 +85,18 @@ pub(crate) fn of(address: IpAddr) -> Result<Interface, PortError> {
     all.iter().find(near).cloned().ok_or(PortError::NotOurs(address))
 }
 
+/// Whether the interface called `name` is up and still has `address`.
+pub(crate) fn check(address: IpAddr, name: &str) -> Result<(), PortError> {
+    let interface = of(address)?;
+    if !interface.up {
+        return Err(PortError::Down(interface.name));
+    }
+    if interface.name != name && !name.is_empty() {
+        return Err(PortError::NotOurs(address));
+    }
+    Ok(())
+}
+
 /// Whether an address is of this host.
 pub(super) fn is_ours(address: IpAddr) -> bool {
     interfaces().is_ok_and(|all| all.iter().any(|i| i.address == address))

@@ -1,0 +1,94 @@
+//! Address handles and XRC domains.
+
+use std::sync::Arc;
+
+use urxe_engine::{AhAttr, AhId, XrcdId};
+
+use crate::handle::Handle;
+use crate::{Error, Pd};
+
+/// An address handle: where datagrams go. Requests posted with it keep their way when it is
+/// dropped.
+///
+/// ```
+/// use urxe::{Access, AhAttr, Config, Context, QKey, QpKind, SendOp, SendWr, UdDest};
+///
+/// let context = Context::open(&Config::default())?;
+/// let (pd, cq) = (context.alloc_pd()?, context.create_cq(16)?);
+/// let mr = pd.register(128, Access::LOCAL_WRITE)?;
+/// let qp = pd.qp(QpKind::Ud).cq(&cq).build()?;
+/// qp.ready(QKey(0x1234))?;
+/// qp.post_recv(7, &[mr.sge(0..64)])?;
+/// let ah = pd.create_ah(&AhAttr { dst: context.address(), ..AhAttr::default() })?;
+/// let dest = Some(UdDest { ah: ah.id(), qpn: qp.qpn(), qkey: QKey(0x1234) });
+/// let data = [mr.sge(64..72)];
+/// qp.post(&SendWr { dest, ..SendWr::new(1, SendOp::Send { imm: None }, &data) })?;
+/// let done = [cq.wait_one()?, cq.wait_one()?];
+/// // 40 bytes of global routing header stand before the data.
+/// assert!(done.iter().any(|got| got.wr_id == 7 && got.byte_len == 48));
+/// # Ok::<(), urxe::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Ah {
+    pd: Pd,
+    id: AhId,
+}
+
+impl Ah {
+    pub(crate) fn new(pd: &Pd, attr: &AhAttr) -> Result<Self, Error> {
+        let id = pd.inner.device.live()?.nic.create_ah(pd.inner.id, attr)?;
+        Ok(Self { pd: pd.clone(), id })
+    }
+
+    /// Its number, for [`crate::UdDest`].
+    #[must_use]
+    pub const fn id(&self) -> AhId {
+        self.id
+    }
+}
+
+impl Drop for Ah {
+    fn drop(&mut self) {
+        let Ok(device) = self.pd.inner.device.live() else { return };
+        if let Err(error) = device.nic.destroy_ah(self.id) {
+            tracing::error!(%error, "an AH could not be destroyed");
+        }
+    }
+}
+
+/// An XRC domain: what XRC targets and their SRQs share. It lives until its last handle is dropped
+/// and the last of them.
+#[derive(Clone, Debug)]
+pub struct Xrcd {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    device: Arc<Handle>,
+    id: XrcdId,
+}
+
+impl Xrcd {
+    pub(crate) fn new(device: &Arc<Handle>) -> Result<Self, Error> {
+        let id = device.live()?.nic.alloc_xrcd()?;
+        Ok(Self { inner: Arc::new(Inner { device: Arc::clone(device), id }) })
+    }
+
+    pub(crate) fn id(&self) -> XrcdId {
+        self.inner.id
+    }
+
+    pub(crate) fn device(&self) -> &Arc<Handle> {
+        &self.inner.device
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let Ok(device) = self.device.live() else { return };
+        if let Err(error) = device.nic.dealloc_xrcd(self.id) {
+            tracing::error!(%error, "an XRC domain could not be destroyed");
+        }
+    }
+}

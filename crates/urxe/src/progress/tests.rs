@@ -1,0 +1,74 @@
+use super::*;
+use crate::{Config, Context, QpKind, SendOp};
+
+/// A device whose background thread has ended: what would wake it can be seen.
+fn without_thread(context: &Context) -> &Device {
+    let device = context.device.live().unwrap();
+    device.stop.store(true, SeqCst);
+    device.wake.ring();
+    let thread = device.thread.lock().take();
+    thread.unwrap().join().unwrap();
+    device.wake.hush();
+    device
+}
+
+fn rings(device: &Device) -> bool {
+    let rings = wait(&[device.wake.fd()], Some(Duration::ZERO)).unwrap();
+    device.wake.hush();
+    rings
+}
+
+/// The sleeper knows of no deadline, or of a later one: poster and poller wake it.
+#[test]
+fn whoever_arms_an_earlier_timer_wakes_the_sleeper() {
+    let open = || Context::open(&Config::default()).unwrap();
+    let (near, far) = (open(), open());
+    let [a, b] = [&near, &far].map(|context: &Context| {
+        let pd = context.alloc_pd().unwrap();
+        let cq = context.create_cq(8).unwrap();
+        let rnr = urxe_wire::RnrTimer::new(1).unwrap();
+        let qp = pd.qp(QpKind::Rc).cq(&cq).attr(|a| a.min_rnr_timer = rnr).build().unwrap();
+        (qp, cq)
+    });
+    a.0.connect(&b.0.endpoint()).unwrap();
+    b.0.connect(&a.0.endpoint()).unwrap();
+    let device = without_thread(&near);
+    device.asleep_until.store(u64::MAX, SeqCst);
+    assert!(!rings(device));
+    a.0.post_send(1, SendOp::Send { imm: None }, &[]).unwrap();
+    assert!(rings(device), "a post armed the retransmission timer");
+    let known = device.nic.next_deadline().unwrap().at.as_nanos();
+    device.asleep_until.store(known, SeqCst);
+    // The peer has no receive and says so; the wait that brings about ends before the timeout.
+    while device.nic.next_deadline().unwrap().at.as_nanos() == known {
+        device.progress();
+    }
+    assert!(rings(device), "a poll armed the RNR timer");
+    device.asleep_until.store(0, SeqCst);
+    device.posted();
+    assert!(!rings(device), "it is awake");
+    device.sleeping();
+    assert!(rings(device), "it stands aside, and shall not");
+}
+
+#[test]
+fn a_panic_in_the_background_ends_the_device_loudly() {
+    #[derive(Debug)]
+    struct Trap;
+    impl crate::Observer for Trap {
+        fn packet(&self, passage: &Passage<'_>) {
+            assert!(passage.sent, "the trap closes on what arrives");
+        }
+    }
+    let config = Config { observer: Some(Arc::new(Trap)), ..Config::default() };
+    let (near, far) = (Context::open(&config).unwrap(), Context::open(&Config::default()).unwrap());
+    let (pd, cq) = (far.alloc_pd().unwrap(), far.create_cq(8).unwrap());
+    let qp = pd.qp(QpKind::Uc).cq(&cq).build().unwrap();
+    let nobody = crate::Endpoint { address: near.address(), ..qp.endpoint() };
+    qp.connect(&nobody).unwrap();
+    qp.post_send(1, SendOp::Send { imm: None }, &[]).unwrap();
+    let patience = Duration::from_secs(60);
+    assert_eq!(near.wait_async_event(patience).unwrap(), Some(AsyncEvent::DeviceFatal));
+    let crate::PortState::Down { why } = near.query_port().state else { panic!("it is dead") };
+    assert!(why.contains("panic"), "{why}");
+}

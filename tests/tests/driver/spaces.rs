@@ -1,0 +1,85 @@
+//! Two hosts: network namespaces with a link between them, every kind of port to every other.
+
+use urxe::{Address, Config, Context, PortKind};
+
+use crate::namespace::{Namespace, pair};
+use crate::operations::{self, Link};
+
+fn open(space: &Namespace, v6: bool, n: u8, kind: PortKind, faults: &str) -> Context {
+    let address = if v6 { format!("fd09::{n}") } else { format!("10.9.0.{n}") };
+    let config = Config {
+        address: Address::Of(address.parse().unwrap()),
+        port: kind,
+        faults: faults.to_owned(),
+        ..Config::default()
+    };
+    space.run(move || Context::open(&config).unwrap())
+}
+
+fn raw() -> PortKind {
+    PortKind::Raw("veth".to_owned())
+}
+
+/// 5 % of the packets of each device meet each fault.
+const FAULTS: &str = "tx.loss=5%,tx.duplicate=5%,tx.reorder=5%,tx.corrupt=1%,seed=7";
+
+fn exchange(kinds: &[PortKind; 2]) {
+    let Some((here, there)) = pair() else { return };
+    for v6 in [false, true] {
+        for (faults, link) in [("", Link::Clean), (FAULTS, Link::Faulty)] {
+            let a = open(&here, v6, 1, kinds[0].clone(), faults);
+            let b = open(&there, v6, 2, kinds[1].clone(), faults);
+            operations::all(&a, &b, link);
+            let lost = a.counters().iter().any(|(name, _)| *name == "local_ack_timeout_err");
+            assert!(link == Link::Faulty || !lost, "{:?}", a.counters());
+        }
+    }
+}
+
+#[test]
+fn udp_to_udp() {
+    exchange(&[PortKind::Udp, PortKind::Udp]);
+}
+
+#[test]
+fn udp_to_raw() {
+    exchange(&[PortKind::Udp, raw()]);
+}
+
+#[test]
+fn raw_to_raw() {
+    exchange(&[raw(), raw()]);
+}
+
+#[test]
+fn an_interface_that_goes_and_comes_back_is_told_of() {
+    use urxe::{AsyncEvent, PortState};
+    let Some((here, there)) = pair() else { return };
+    for kind in [PortKind::Udp, raw()] {
+        let a = open(&here, false, 1, kind.clone(), "");
+        assert_eq!(a.query_port().state, PortState::Active);
+        here.ip("link set veth down");
+        let event = a.wait_async_event(crate::rig::PATIENCE).unwrap();
+        assert_eq!(event, Some(AsyncEvent::PortErr));
+        let PortState::Down { why } = a.query_port().state else { panic!("{kind:?}") };
+        assert!(why.contains("veth is down"), "{why}");
+        here.ip("link set veth up");
+        let event = a.wait_async_event(crate::rig::PATIENCE).unwrap();
+        assert_eq!(event, Some(AsyncEvent::PortActive));
+        let b = open(&there, false, 2, PortKind::Udp, "");
+        operations::all(&a, &b, Link::Clean);
+    }
+    let a = open(&here, false, 1, raw(), "");
+    here.ip("link del veth");
+    assert_eq!(a.wait_async_event(crate::rig::PATIENCE).unwrap(), Some(AsyncEvent::PortErr));
+    let PortState::Down { why } = a.query_port().state else { panic!("it is gone") };
+    assert!(why.contains("veth"), "{why}");
+    // Calls do not hang: what is sent is lost.
+    let side = crate::rig::Side::new(&a, urxe::QpKind::Rc);
+    side.qp.connect(&side.qp.endpoint()).unwrap();
+    let write = urxe::SendOp::Write { remote: side.mr.addr(), rkey: side.mr.rkey(), imm: None };
+    side.qp.post_send(1, write, &[side.mr.sge(64..72)]).unwrap();
+    let done = side.cq.wait_for(crate::rig::PATIENCE).unwrap();
+    assert_eq!(done.status, urxe::WcStatus::RetryExcErr, "{}", done.explain());
+    assert!(a.port_stats().tx_given_up > 0);
+}
