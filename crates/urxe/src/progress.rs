@@ -27,6 +27,9 @@ const ASIDE: Duration = Duration::from_millis(2);
 /// The background thread looks up at least so often, to see whether its device and its port's
 /// interface are still there.
 const LOOK_UP: Duration = Duration::from_secs(1);
+/// So often what has arrived is taken in before a timer runs out: the answer that it waits for may
+/// be there already, after a thread has not run for long. More could keep timers waiting for ever.
+const BEFORE_TIMERS: usize = 32;
 /// So often a broken port is tried again.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -37,24 +40,23 @@ impl Device {
         let Some(mut rx) = self.rx.try_lock() else {
             return false;
         };
-        let arrived = self.receive(&mut rx);
-        let now = self.now();
-        let due = self.nic.next_deadline().is_some_and(|d| d.at <= now);
-        let busy = arrived || due || self.nic.has_work();
-        if busy {
-            self.with_sink(|sink| {
-                if arrived {
-                    rx.for_each(self.icrc, self.port.stats(), |packet| {
-                        let seen = self.observer.as_ref().map(|_| Instant::now());
-                        let fate = self.take_in(now, &packet, sink);
-                        self.show(seen, &packet, fate);
-                    });
-                }
-                if due {
-                    self.nic.expire(now, sink);
-                }
-                self.nic.pump(now, sink);
-            });
+        let any = self.receive(&mut rx);
+        let (mut arrived, mut now, mut rounds) = (any, self.now(), 0);
+        let mut busy = arrived || self.nic.has_work();
+        while arrived {
+            self.take_all_in(now, &rx);
+            rounds += 1;
+            if rounds == BEFORE_TIMERS || !self.is_due(now) {
+                break;
+            }
+            arrived = self.receive(&mut rx);
+            now = self.now();
+        }
+        if self.is_due(now) {
+            busy = true;
+            self.with_sink(|sink| self.nic.expire(now, sink));
+        } else if self.nic.has_work() {
+            self.with_sink(|sink| self.nic.pump(now, sink));
         }
         drop(rx);
         if busy {
@@ -62,7 +64,22 @@ impl Device {
         } else {
             self.tell();
         }
-        arrived
+        any
+    }
+
+    fn is_due(&self, now: Time) -> bool {
+        self.nic.next_deadline().is_some_and(|d| d.at <= now)
+    }
+
+    fn take_all_in(&self, now: Time, rx: &RxBatch) {
+        self.with_sink(|sink| {
+            rx.for_each(self.icrc, self.port.stats(), |packet| {
+                let seen = self.observer.as_ref().map(|_| Instant::now());
+                let fate = self.take_in(now, &packet, sink);
+                self.show(seen, &packet, fate);
+            });
+            self.nic.pump(now, sink);
+        });
     }
 
     fn receive(&self, rx: &mut RxBatch) -> bool {

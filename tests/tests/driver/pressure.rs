@@ -2,7 +2,7 @@
 
 use urxe::{AsyncEvent, Caps, Config, Context, CqCause, QpKind, QpState, SendOp, WcStatus};
 
-use crate::rig::{ALL, PATIENCE, Side, alone, open, quick};
+use crate::rig::{ALL, PATIENCE, Side, alone, open, patient, quick};
 
 #[test]
 fn a_full_cq_is_told_of_and_its_qp_goes_to_error() {
@@ -47,7 +47,7 @@ fn a_thousand_connections_come_and_go_a_hundred_times() {
     }
     // So that QPNs are used again: a table grows until all have been.
     let caps = Caps { max_qp: 1200, ..Caps::default() };
-    let config = Config { caps, ..Config::default() };
+    let config = Config { caps, ..patient() };
     let (near, far) = (Context::open(&config).unwrap(), Context::open(&config).unwrap());
     let (pd, far_pd) = (near.alloc_pd().unwrap(), far.alloc_pd().unwrap());
     let (mr, far_mr) = (pd.register(64, ALL).unwrap(), far_pd.register(64, ALL).unwrap());

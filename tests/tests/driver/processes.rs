@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use urxe::{Config, Context, Endpoint, QpKind, SendOp, WcStatus};
 
-use crate::rig::{PATIENCE, Side, open, pattern};
+use crate::rig::{PATIENCE, Side, open, patient, pattern};
 
 /// A peer in a process of its own.
 struct Peer {
@@ -106,13 +106,13 @@ fn every_reliable_operation() {
 #[test]
 fn every_reliable_operation_over_a_faulty_link() {
     let faults = "tx.loss=5%,tx.duplicate=5%,tx.reorder=5%,tx.corrupt=5%";
-    let config = Config { faults: faults.into(), ..Config::default() };
+    let config = Config { faults: faults.into(), ..patient() };
     exchange(&Context::open(&config).unwrap(), &[("URXE_FAULTS", faults)]);
 }
 
 #[test]
 fn a_killed_peer_costs_its_connections_and_nothing_else() {
-    let context = open();
+    let context = Context::open(&Config::default()).unwrap();
     let mut peers = [Peer::start(&[]), Peer::start(&[])];
     let sides = [0, 1].map(|i| {
         let side = Side::new(&context, QpKind::Rc);

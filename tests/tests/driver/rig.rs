@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use urxe::{
-    Access, AckTimeout, CompChannel, Completion, Config, Context, Cq, Mr, Mtu, Pd, QKey, Qp,
-    QpAttr, QpKind, RnrTimer, WcStatus,
+    Access, AckTimeout, CompChannel, Completion, Config, Context, Cq, Mr, Mtu, Pd, Profile, QKey,
+    Qp, QpAttr, QpKind, RnrTimer, WcStatus,
 };
 
 /// Longer than anything takes that is going to happen, on any machine.
@@ -17,9 +17,16 @@ pub const ALL: Access = Access::LOCAL_WRITE
     .union(Access::REMOTE_ATOMIC)
     .union(Access::MW_BIND);
 
-/// A device on a free loopback address.
+/// Settings under which a QP with seven retries makes as many as it takes: on a busy machine a peer
+/// may not run for longer than seven timeouts last.
+pub fn patient() -> Config {
+    let profile = Profile { infinite_retry_at_7: true, ..Profile::STRICT };
+    Config { profile, ..Config::default() }
+}
+
+/// A device on a free loopback address, with patience.
 pub fn open() -> Context {
-    Context::open(&Config::default()).unwrap()
+    Context::open(&patient()).unwrap()
 }
 
 /// One side of a connection.

@@ -4,6 +4,7 @@ use urxe::{Address, Config, Context, PortKind};
 
 use crate::namespace::{Namespace, pair};
 use crate::operations::{self, Link};
+use crate::rig::patient;
 
 fn open(space: &Namespace, v6: bool, n: u8, kind: PortKind, faults: &str) -> Context {
     let address = if v6 { format!("fd09::{n}") } else { format!("10.9.0.{n}") };
@@ -11,7 +12,7 @@ fn open(space: &Namespace, v6: bool, n: u8, kind: PortKind, faults: &str) -> Con
         address: Address::Of(address.parse().unwrap()),
         port: kind,
         faults: faults.to_owned(),
-        ..Config::default()
+        ..patient()
     };
     space.run(move || Context::open(&config).unwrap())
 }
@@ -69,7 +70,9 @@ fn an_interface_that_goes_and_comes_back_is_told_of() {
         let b = open(&there, false, 2, PortKind::Udp, "");
         operations::all(&a, &b, Link::Clean);
     }
-    let a = open(&here, false, 1, raw(), "");
+    let address = Address::Of("10.9.0.1".parse().unwrap());
+    let config = Config { address, port: raw(), ..Config::default() };
+    let a = here.run(move || Context::open(&config).unwrap());
     here.ip("link del veth");
     assert_eq!(a.wait_async_event(crate::rig::PATIENCE).unwrap(), Some(AsyncEvent::PortErr));
     let PortState::Down { why } = a.query_port().state else { panic!("it is gone") };

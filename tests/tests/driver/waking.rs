@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use urxe::{Arm, Config, Context, Observer, Passage, QpKind, SendOp, WcOpcode, WcStatus};
 
-use crate::rig::{PATIENCE, Side, connect, connected, open, quick};
+use crate::rig::{PATIENCE, Side, connect, connected, open, patient, quick};
 
 /// A program that never polls before it is woken, a few thousand times.
 #[test]
@@ -99,7 +99,7 @@ impl Observer for Sent {
 #[test]
 fn a_timer_armed_by_a_poll_runs_out_while_nobody_polls() {
     let sent = Arc::new(Sent::default());
-    let config = Config { observer: Some(sent.clone()), ..Config::default() };
+    let config = Config { observer: Some(sent.clone()), ..patient() };
     let (near, far) = (Context::open(&config).unwrap(), open());
     let channel = near.create_comp_channel().unwrap();
     let a = Side::with(&near, QpKind::Rc, Some(&channel), quick);

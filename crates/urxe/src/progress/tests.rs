@@ -72,3 +72,36 @@ fn a_panic_in_the_background_ends_the_device_loudly() {
     let crate::PortState::Down { why } = near.query_port().state else { panic!("it is dead") };
     assert!(why.contains("panic"), "{why}");
 }
+
+/// More answers than one call takes wait when their timers have run out long since: no request is
+/// sent again, no retry is used up.
+#[test]
+fn answers_that_have_arrived_count_before_their_timers() {
+    const QPS: usize = 100;
+    let open = || Context::open(&Config::default()).unwrap();
+    let (near, far) = (open(), open());
+    let device = without_thread(&near);
+    let (pd, far_pd) = (near.alloc_pd().unwrap(), far.alloc_pd().unwrap());
+    let (cq, far_cq) = (near.create_cq(128).unwrap(), far.create_cq(128).unwrap());
+    let short = urxe_wire::AckTimeout::new(1).unwrap();
+    let pairs: Vec<_> = (0..QPS)
+        .map(|_| {
+            let a = pd.qp(QpKind::Rc).cq(&cq).attr(|attr| attr.timeout = short).build().unwrap();
+            let b = far_pd.qp(QpKind::Rc).cq(&far_cq).build().unwrap();
+            a.connect(&b.endpoint()).unwrap();
+            b.connect(&a.endpoint()).unwrap();
+            b.post_recv(1, &[]).unwrap();
+            (a, b)
+        })
+        .collect();
+    for (a, _) in &pairs {
+        a.post_send(1, SendOp::Send { imm: None }, &[]).unwrap();
+    }
+    while far.port_stats().tx_packets < QPS as u64 {
+        thread::yield_now();
+    }
+    assert!(device.is_due(device.now()), "8 µs have passed");
+    device.progress();
+    assert_eq!(cq.query().unwrap().waiting, QPS);
+    assert_eq!(near.counters().iter().find(|(name, _)| name.contains("timeout")), None);
+}
