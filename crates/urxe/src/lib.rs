@@ -1,7 +1,7 @@
 //! A RoCEv2 NIC in user space.
 //!
-//! Its packets are true RoCEv2, so that Linux rxe and hardware NICs answer them; it needs no
-//! hardware, no kernel module and no privileges. The API is shaped like libibverbs and safe.
+//! Its packets are RoCEv2 with a right ICRC; it needs no hardware, no kernel module and no
+//! privileges. The API is shaped like libibverbs and safe.
 //!
 //! # Five minutes
 //!

@@ -154,7 +154,8 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     /// Where `out` is too short, a native link has IP or an IP link has none, a link without
-    /// ethertype has VLAN tags, the IPv4 options are not as long as the header says, or [`Roce::emit`] fails.
+    /// ethertype has VLAN tags, the IPv4 options are not as long as the header says, or
+    /// [`Roce::emit`] fails.
     pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
         self.check_link()?;
         let len = self.len();
