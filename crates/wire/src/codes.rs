@@ -128,8 +128,8 @@ impl Mtu {
     }
 
     /// The largest MTU whose packets fit a link of `link_mtu` bytes: the longest packet that has a
-    /// payload, an XRC RDMA WRITE with immediate over IPv6, takes 88 bytes more (IPv6 40, UDP 8, BTH 12,
-    /// XRCETH 4, RETH 16, ImmDt 4, ICRC 4). rxe counts 80 (its RXE_MAX_HDR_LENGTH).
+    /// payload, an XRC RDMA WRITE with immediate over IPv6, takes 88 bytes more (IPv6 40, UDP 8,
+    /// BTH 12, XRCETH 4, RETH 16, ImmDt 4, ICRC 4). rxe counts 80 (its RXE_MAX_HDR_LENGTH).
     #[must_use]
     pub fn largest_for_link(link_mtu: u32) -> Option<Self> {
         const OVERHEAD: u32 = 88;

@@ -90,8 +90,8 @@ impl Packet<'_> {
     }
 
     /// Makes right all that follows from the rest: pad count, lengths, ethertypes, what comes next
-    /// after an LRH, GRH or IP header, IPv4 header checksum, ICRC, VCRC, and the UDP checksum unless
-    /// it is 0.
+    /// after an LRH, GRH or IP header, IPv4 header checksum, ICRC, VCRC, and the UDP checksum
+    /// unless it is 0.
     ///
     /// # Errors
     /// Where the packet is longer than its headers can say, or [`Packet::emit`] would refuse it.
