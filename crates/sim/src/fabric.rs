@@ -38,6 +38,8 @@ pub struct FabricConfig {
     pub faults: Vec<Fault>,
     /// Packets a NIC may send at a time; it has room again a microsecond later.
     pub room: usize,
+    /// Whether NICs take packets in at once but answer a microsecond later, all together.
+    pub batches: bool,
     /// Whether the trace keeps the packets.
     pub keep_trace: bool,
 }
@@ -335,7 +337,13 @@ impl<E> Fabric<E> {
                 self.trace.came(self.now, (from, to), What::Arrived, &frame);
                 let now = self.now;
                 let n = &mut self.nodes[to];
-                n.nic.receive(now, &received, &mut Sink(&mut n.outbox));
+                let out = &mut Sink(&mut n.outbox);
+                if self.config.batches {
+                    // Drops are counted.
+                    let _ = n.nic.accept(now, &received, out);
+                } else {
+                    n.nic.receive(now, &received, out);
+                }
             }
             Err(why) => {
                 self.trace.came(self.now, (from, to), What::Refused(why), &frame);

@@ -364,6 +364,8 @@ pub enum DeedKind {
     Reset(usize, usize),
     /// A QP is destroyed.
     Destroy(usize, usize),
+    /// A QP's send queue is drained (SQD), and goes on after a time.
+    Drain(usize, usize, Duration),
     /// Two nodes are cut off from each other.
     Cut(usize, usize, Duration),
 }
@@ -374,7 +376,7 @@ impl DeedKind {
     pub const fn qp(self) -> Option<(usize, usize)> {
         match self {
             Self::ToError(c, s) | Self::Reset(c, s) | Self::Destroy(c, s) => Some((c, s)),
-            Self::Dereg(_) | Self::Cut(..) => None,
+            Self::Dereg(_) | Self::Drain(..) | Self::Cut(..) => None,
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Todo {
     Recv(Queue),
     /// A deed is due.
     Deed(usize),
+    /// A drained send queue goes on.
+    Resume(usize, usize),
     /// A lazy program looks at its CQs.
     Poll(usize),
 }
@@ -136,6 +138,7 @@ impl World {
             Todo::Send(conn, side) => self.post_sends(conn, side),
             Todo::Recv(queue) => self.post_receives(queue),
             Todo::Deed(number) => self.do_deed(number),
+            Todo::Resume(conn, side) => self.resume(conn, side),
             Todo::Poll(node) => {
                 self.nodes[node].will_poll = false;
                 self.poll(node)

@@ -17,7 +17,15 @@ struct End {
 }
 
 fn config(topology: Topology, link: LinkConfig) -> FabricConfig {
-    FabricConfig { seed: 1, topology, link, faults: Vec::new(), room: 64, keep_trace: true }
+    FabricConfig {
+        seed: 1,
+        topology,
+        link,
+        faults: Vec::new(),
+        room: 64,
+        batches: false,
+        keep_trace: true,
+    }
 }
 
 fn address(node: usize) -> IpAddr {
@@ -175,6 +183,23 @@ fn a_nic_without_room_goes_on_when_there_is_some() {
     let at = |n: usize| fabric.trace().records()[n].at;
     assert_eq!(at(1), at(0));
     assert!(at(2) > at(1), "two packets, then a pause");
+}
+
+/// One ACK stands for all that came within the microsecond.
+#[test]
+fn a_nic_that_takes_batches_answers_them_together() {
+    let acks = |batches| {
+        let config = FabricConfig { batches, ..config(Topology::Mesh, LinkConfig::default()) };
+        let (mut fabric, ends) = pair(config);
+        for _ in 0..2 {
+            assert!(send(&mut fabric, &ends));
+        }
+        let line = |r: &crate::trace::Record| r.to_string();
+        let all = fabric.trace().records().iter().map(line);
+        all.filter(|l| l.contains("1→0 RC_ACKNOWLEDGE")).count()
+    };
+    assert_eq!(acks(true), 2);
+    assert!(acks(false) >= 2);
 }
 
 #[test]

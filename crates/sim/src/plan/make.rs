@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use urxe_engine::QpKind;
 use urxe_memory::Access;
 
 use super::conns::{node, without};
@@ -120,9 +121,21 @@ impl<'a> Draft<'a> {
         Duration::from_nanos(self.rng.below(nanos.saturating_add(1)))
     }
 
+    /// Some pairs have a send queue drained.
+    fn draw_drain(&mut self, conn: usize) {
+        let sends = if self.plan.conns[conn].kind == QpKind::XrcInit { 1 } else { 2 };
+        if self.rng.one_in(4) {
+            let side = self.rng.index(sends);
+            let (at, length) = (self.time(Duration::from_micros(50)), self.rng.between(1, 500));
+            let what = DeedKind::Drain(conn, side, Duration::from_micros(length));
+            self.plan.deeds.push(Deed { at, what });
+        }
+    }
+
     fn draw_deeds(&mut self) {
         for conn in 0..self.plan.conns.len() {
             let side = self.rng.index(2);
+            self.draw_drain(conn);
             let what = match self.plan.conns[conn].doom {
                 Doom::None | Doom::Slip => continue,
                 Doom::Dereg => match self.victims[conn] {

@@ -2,7 +2,7 @@
 
 use urxe_engine::{AttrMask, QpAttr, QpState};
 
-use super::World;
+use super::{Todo, World};
 use crate::oracle::{Invariant, Verdict};
 use crate::plan::DeedKind;
 
@@ -28,12 +28,34 @@ impl World {
                 self.oracle.gone(conn, side);
                 self.destroy(conn, side)
             }
+            DeedKind::Drain(conn, side, length) => {
+                if self.state(conn, side) == Some(QpState::Rts) {
+                    let later = self.fabric.now() + length;
+                    self.fabric.at(later, Todo::Resume(conn, side));
+                    self.modify(conn, side, QpState::Sqd)?;
+                }
+                Ok(())
+            }
             DeedKind::Cut(a, b, length) => {
                 let now = self.fabric.now();
                 self.fabric.cut(a, b, now, now + length);
                 Ok(())
             }
         }
+    }
+
+    fn state(&self, conn: usize, side: usize) -> Option<QpState> {
+        let node = self.plan.conns[conn].nodes[side];
+        let info = self.fabric.nic(node).query_qp(self.qps[conn][side]?);
+        info.ok().map(|i| i.attr.qp_state)
+    }
+
+    /// A drained queue goes on, unless its QP has failed or gone meanwhile.
+    pub(super) fn resume(&mut self, conn: usize, side: usize) -> Verdict {
+        if self.state(conn, side) != Some(QpState::Sqd) {
+            return Ok(());
+        }
+        self.modify(conn, side, QpState::Rts)
     }
 
     fn deregister(&mut self, region: usize) -> Verdict {

@@ -62,6 +62,7 @@ impl World {
             link: settings.link,
             faults: settings.faults.clone(),
             room: rng.pick(&[1, 4, 64, 1 << 20, 1 << 20]),
+            batches: rng.one_in(3),
             keep_trace,
         };
         let nics = (0..plan.nodes.len()).map(|n| nic(&plan, n, settings)).collect();

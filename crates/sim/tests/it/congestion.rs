@@ -43,7 +43,8 @@ fn fabric(dcqcn: bool) -> Fabric<()> {
     let link = LinkConfig { rate: Some(LINE), ..LinkConfig::default() };
     let topology = Topology::Star;
     let faults = Vec::new();
-    let config = FabricConfig { seed: 1, topology, link, faults, room: 1 << 20, keep_trace: false };
+    let (room, batches, keep_trace) = (1 << 20, false, false);
+    let config = FabricConfig { seed: 1, topology, link, faults, room, batches, keep_trace };
     let nics = (0..3).map(|n| nic(n, dcqcn)).collect();
     let mut fabric = Fabric::new(nics, config, Box::new(Faithful)).unwrap();
     // The paper's kind of marking, its sizes scaled to the rate.
