@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::demo::DemoArgs;
+use crate::devinfo::DevinfoArgs;
 use crate::dissect::{Filter, TimeStyle};
+use crate::doctor::DoctorArgs;
 use crate::pingpong::PingpongArgs;
+use crate::ports::PortsArgs;
 use crate::sim::SimArgs;
 
 /// A RoCEv2 network card in user space.
@@ -37,6 +40,12 @@ pub enum Color {
 pub enum Command {
     /// See RDMA happen: two NICs on loopback, every operation, each packet
     Demo(DemoArgs),
+    /// Say whether urxe can work here, and what to do if not
+    Doctor(DoctorArgs),
+    /// List the addresses of this host that a device can have
+    Ports(PortsArgs),
+    /// Open a device and describe it: addresses, MTU, offloads, limits
+    Devinfo(DevinfoArgs),
     /// Play ping-pong with a stock ibv_rc_pingpong, ibv_uc_pingpong or ibv_ud_pingpong
     Pingpong(PingpongArgs),
     /// Run the NIC in virtual time on a bad network, judged by an oracle

@@ -1,140 +1,98 @@
 //! From the command line to what is done, and to the exit status.
 
-use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
 
-use crate::capture::{Capture, printable, without_code};
-use crate::cli::{Cli, Color, Command, DissectArgs};
-use crate::demo::{self, DemoArgs};
-use crate::dissect::{self, Filter, Options, Palette, Stop, Summary};
-use crate::pingpong::{self, PingpongArgs};
-use crate::sim::{self, SimArgs};
+use crate::cli::{Cli, Color, Command};
+use crate::dissect::{self, Palette};
+use crate::{demo, devinfo, doctor, log, pingpong, ports, sim};
 
-/// Something that was looked for was found: `--strict` and a broken packet.
+mod dissecting;
+
+/// Something that was looked for was found: `--strict` and a broken packet, a problem.
 const FOUND: u8 = 1;
-/// Bad usage, as clap has it, or a file that cannot be read.
+/// Bad usage, as clap has it, or something that cannot be had.
 const FAILED: u8 = 2;
+
+/// Why a command could not do what it is for.
+pub(crate) type Failure = Box<dyn std::error::Error>;
+
+/// What a command ended with, where it did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// All is well.
+    Well,
+    /// It found what its help says it exits with 1 for.
+    Found,
+}
+
+impl Done {
+    /// [`Self::Found`] if so.
+    pub(crate) const fn found(it_is: bool) -> Self {
+        if it_is { Self::Found } else { Self::Well }
+    }
+}
 
 /// Does what the command line asks for.
 #[must_use]
 pub fn run(cli: &Cli) -> ExitCode {
-    match &cli.command {
-        Command::Demo(args) => run_demo(cli, args),
-        Command::Pingpong(args) => run_pingpong(cli, args),
-        Command::Sim(args) => run_sim(cli, args),
-        Command::Dissect(args) => run_dissect(cli, args),
+    colour_choice(cli.color).write_global();
+    if let Err(why) = log::start() {
+        return fail(&why);
+    }
+    let mut out = io::stdout().lock();
+    let colours = palette(&out);
+    let ended = match &cli.command {
+        Command::Demo(args) => demo::run(args, &colours, &mut out).map(|n| Done::found(n != 0)),
+        Command::Devinfo(args) => devinfo::run(args, &colours, &mut out),
+        Command::Ports(args) => ports::run(args, &colours, &mut out),
+        Command::Doctor(args) => doctor::run(args, &colours, &mut out),
+        Command::Pingpong(args) => pingpong::run(args, &mut out).map(|()| Done::Well),
+        Command::Sim(args) => sim::run(args, &colours, &mut out)
+            .map(|failed| Done::found(failed != 0))
+            .map_err(Failure::from),
+        Command::Dissect(args) => dissecting::run(args, colours, out),
+    };
+    match ended {
+        Ok(Done::Well) => ExitCode::SUCCESS,
+        Ok(Done::Found) => ExitCode::from(FOUND),
+        Err(why) if is_closed_pipe(&why) => ExitCode::SUCCESS,
+        Err(why) => fail(&why.to_string()),
     }
 }
 
-/// Whether to colour what goes to `stream`.
-fn coloured(color: Color, stream: &impl anstream::stream::RawStream) -> bool {
-    let choice = match color {
+const fn colour_choice(color: Color) -> ColorChoice {
+    match color {
         Color::Always => ColorChoice::Always,
         Color::Never => ColorChoice::Never,
-        Color::Auto => AutoStream::choice(stream),
-    };
-    choice != ColorChoice::Never
-}
-
-fn palette(color: Color, stream: &impl anstream::stream::RawStream) -> Palette {
-    if coloured(color, stream) { Palette::COLOURED } else { Palette::PLAIN }
-}
-
-fn run_demo(cli: &Cli, args: &DemoArgs) -> ExitCode {
-    let errors = palette(cli.color, &io::stderr());
-    let mut stdout = io::stdout().lock();
-    let colours = palette(cli.color, &stdout);
-    match demo::run(args, &colours, &mut stdout) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(FOUND),
-        Err(e) if is_broken_pipe(e.as_ref()) => ExitCode::SUCCESS,
-        Err(e) => fail(&errors, &e.to_string()),
+        Color::Auto => ColorChoice::Auto,
     }
 }
 
-/// Whether the reader of the output has gone, as `head` does when it has seen enough.
-fn is_broken_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
-    let json = e.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
-    let kind = e.downcast_ref::<io::Error>().map(io::Error::kind).or(json);
-    kind == Some(ErrorKind::BrokenPipe)
-}
-
-fn run_pingpong(cli: &Cli, args: &PingpongArgs) -> ExitCode {
-    let errors = palette(cli.color, &io::stderr());
-    match pingpong::run(args, &mut io::stdout().lock()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => fail(&errors, &e.to_string()),
+/// Colours for what goes to `stream`, as `--color` and the environment have it.
+pub(crate) fn palette(stream: &impl anstream::stream::RawStream) -> Palette {
+    match AutoStream::choice(stream) {
+        ColorChoice::Never => Palette::PLAIN,
+        _ => Palette::COLOURED,
     }
 }
 
-fn run_sim(cli: &Cli, args: &SimArgs) -> ExitCode {
-    let errors = palette(cli.color, &io::stderr());
-    let mut stdout = io::stdout();
-    let colours = palette(cli.color, &stdout);
-    match sim::run(args, &colours, &mut stdout) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(FOUND),
-        Err(e) => fail(&errors, &e.to_string()),
-    }
-}
-
-fn run_dissect(cli: &Cli, args: &DissectArgs) -> ExitCode {
-    let errors = palette(cli.color, &io::stderr());
-    let stdin = args.file.as_os_str() == "-";
-    let (name, input): (_, Box<dyn Read>) = if stdin {
-        ("standard input".to_owned(), Box::new(io::stdin().lock()))
-    } else {
-        match File::open(&args.file) {
-            Ok(file) => (args.file.display().to_string(), Box::new(file)),
-            Err(e) => {
-                let file = printable(&args.file.display().to_string());
-                let why = without_code(&e);
-                return fail(&errors, &format!("{file}: {why}; give a pcap or pcapng file"));
-            }
-        }
-    };
-    let stdout = io::stdout().lock();
-    let mut filter = Filter::default();
-    for part in &args.filter {
-        filter.add(part.clone());
-    }
-    let options = Options {
-        verbose: args.verbose,
-        hex: args.hex,
-        json: args.json,
-        time: args.time,
-        filter,
-        palette: palette(cli.color, &stdout),
-        live: stdin || stdout.is_terminal(),
-    };
-    let mut summary = Summary::default();
-    let stopped = Capture::new(&name, input).map_err(Stop::from).and_then(|mut capture| {
-        dissect::dissect(&mut capture, &options, &mut BufWriter::new(stdout), &mut summary)
-    });
-    match stopped {
-        Err(Stop::Write(e)) if e.kind() == ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
-        Err(Stop::Write(e)) => {
-            return fail(&errors, &format!("cannot write: {}", without_code(&e)));
-        }
-        Err(Stop::Capture(e)) if summary.frames == 0 => return fail(&errors, &e.to_string()),
-        Err(Stop::Capture(e)) => {
-            tell(&summary.to_string());
-            return fail(&errors, &e.to_string());
-        }
-        Ok(()) => tell(&summary.to_string()),
-    }
-    if args.strict && !summary.is_clean() { ExitCode::from(FOUND) } else { ExitCode::SUCCESS }
+/// Who reads has had enough, as `head` has: that is no failure.
+fn is_closed_pipe(why: &Failure) -> bool {
+    let io = why.downcast_ref::<io::Error>().map(io::Error::kind);
+    let json = why.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+    io.or(json) == Some(ErrorKind::BrokenPipe)
 }
 
 /// Writes to the standard error; if that is closed, nobody is there to be told.
-fn tell(text: &str) {
+pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-fn fail(palette: &Palette, what: &str) -> ExitCode {
-    tell(&format!("{} {what}", dissect::paint(palette.bad, "error:")));
+fn fail(what: &str) -> ExitCode {
+    let errors = palette(&io::stderr());
+    tell(&format!("{} {what}", dissect::paint(errors.bad, "error:")));
     ExitCode::from(FAILED)
 }

@@ -1,9 +1,18 @@
 //! Flags that all commands which open a device have. Each has its `URXE_*` variable.
 
+use std::env;
+use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use clap::Args;
 use urxe::{Config, Error};
+
+use crate::command::palette;
+use crate::trace::Trace;
+
+/// The variable of `--trace`: it is none of [`Config::NAMES`], for what is shown is ours.
+pub(crate) const TRACE: &str = "URXE_TRACE";
 
 /// Settings of a device.
 #[derive(Clone, Debug, Default, Args)]
@@ -20,6 +29,12 @@ pub struct Common {
     /// How the ICRC of what arrives is checked: strict, solve or off [env: URXE_ICRC]
     #[arg(long, value_name = "HOW", help_heading = "Device")]
     pub icrc: Option<String>,
+    /// Segmentation offload: on, off, or auto for addresses of this host only [env: URXE_GSO]
+    #[arg(long, value_name = "HOW", help_heading = "Device")]
+    pub gso: Option<String>,
+    /// Packets a QP may have in flight: 4 to 4194304 [env: URXE_WINDOW]
+    #[arg(long, value_name = "N", help_heading = "Device")]
+    pub window: Option<u32>,
     /// What to send and receive through: udp, or raw:INTERFACE for whole frames (needs root or
     /// CAP_NET_RAW) [env: URXE_PORT]
     #[arg(long = "port", value_name = "KIND", help_heading = "Device")]
@@ -42,13 +57,23 @@ pub struct Common {
     /// Time that each packet takes more, such as 2ms [env: URXE_DELAY]
     #[arg(long, value_name = "TIME", help_heading = "Faults of the link")]
     pub delay: Option<String>,
-    /// All faults in one, a direction each if need be: loss=1%,burst=0.1%:8,tx.delay=2ms,rx.rate=1gbit
-    /// [env: URXE_FAULTS]
+    /// Time more, up to this much, drawn for each packet [env: URXE_JITTER]
+    #[arg(long, value_name = "TIME", help_heading = "Faults of the link")]
+    pub jitter: Option<String>,
+    /// Bits per second, such as 1gbit; what is above it queues [env: URXE_RATE]
+    #[arg(long, value_name = "RATE", help_heading = "Faults of the link")]
+    pub rate: Option<String>,
+    /// All faults in one, a direction each if need be:
+    /// loss=1%,burst=0.1%:8,tx.delay=2ms,rx.rate=1gbit [env: URXE_FAULTS]
     #[arg(long, value_name = "LIST", help_heading = "Faults of the link")]
     pub faults: Option<String>,
     /// Where random choices start, so that a run can be done again [env: URXE_SEED]
     #[arg(long, value_name = "N", help_heading = "Device")]
     pub seed: Option<u64>,
+    /// A line of each packet that leaves or arrives, on the standard error, with the reason
+    /// [env: URXE_TRACE]
+    #[arg(long, help_heading = "Device")]
+    pub trace: bool,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -68,6 +93,8 @@ impl Common {
         set("mtu", self.mtu.map(|n| n.to_string()))?;
         set("profile", self.profile.clone())?;
         set("icrc", self.icrc.clone())?;
+        set("gso", self.gso.clone())?;
+        set("window", self.window.map(|n| n.to_string()))?;
         set("port", self.port.clone())?;
         set("pcap", self.pcap.clone())?;
         set("loss", self.loss.clone())?;
@@ -75,8 +102,28 @@ impl Common {
         set("reorder", self.reorder.clone())?;
         set("corrupt", self.corrupt.clone())?;
         set("delay", self.delay.clone())?;
+        set("jitter", self.jitter.clone())?;
+        set("rate", self.rate.clone())?;
         set("faults", self.faults.clone())?;
         set("seed", self.seed.map(|n| n.to_string()))?;
+        if trace_from_env()? || self.trace {
+            let stderr = io::stderr();
+            config.observer = Some(Arc::new(Trace::new(palette(&stderr), stderr)));
+        }
         Ok(config)
+    }
+}
+
+/// Whether the environment asks for a trace.
+pub(crate) fn trace_from_env() -> Result<bool, Error> {
+    let value = env::var_os(TRACE).unwrap_or_default();
+    match value.to_str() {
+        Some("" | "off") => Ok(false),
+        Some("on") => Ok(true),
+        _ => Err(Error::Setting {
+            name: "TRACE".into(),
+            value: value.to_string_lossy().into_owned(),
+            problem: "wanted on or off".into(),
+        }),
     }
 }

@@ -5,11 +5,17 @@ pub mod capture;
 pub mod cli;
 pub mod common;
 pub mod demo;
+pub mod devinfo;
 pub mod dissect;
+pub mod doctor;
+pub mod log;
 pub mod pingpong;
+pub mod ports;
 pub mod sim;
 pub mod units;
 
 mod command;
+mod host;
+mod trace;
 
 pub use command::run;

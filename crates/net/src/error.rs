@@ -16,6 +16,12 @@ pub enum PortError {
          or give another address (on loopback any of 127.0.0.0/8)"
     )]
     Taken(IpAddr),
+    /// The address means an interface too, which a UDP port does not keep.
+    #[error(
+        "{0} is link-local, and a udp port cannot tell on which link; give another address of the \
+         interface, or --port raw:INTERFACE"
+    )]
+    LinkLocal(IpAddr),
     /// The address is no multicast group of the port's family.
     #[error("{group} is no multicast group that a port of {address} can join")]
     NotAGroup {

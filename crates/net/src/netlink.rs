@@ -36,6 +36,13 @@ pub(crate) struct LinkInfo {
     pub(crate) hardware: u16,
 }
 
+impl LinkInfo {
+    /// Whether it carries Ethernet frames.
+    pub(crate) const fn is_ethernet(self) -> bool {
+        matches!(self.hardware, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK)
+    }
+}
+
 /// A socket that asks the kernel; each question is answered before the next.
 #[derive(Debug)]
 pub(crate) struct Netlink(Mutex<Socket>);

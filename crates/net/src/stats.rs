@@ -48,6 +48,9 @@ stats! {
     rx_packets,
     /// Calls that took.
     rx_calls,
+    /// Runs of packets of one size that came as one datagram, with receive offload; as many as
+    /// packets without it.
+    rx_runs,
     /// Packets whose ICRC was right under another IP identification than the expected one.
     rx_icrc_solved,
     /// Packets whose ICRC was wrong.

@@ -253,6 +253,7 @@ impl Port for UdpPort {
         if n != 0 {
             PortStats::add(&self.stats.rx_calls, 1);
             PortStats::add(&self.stats.rx_packets, n as u64);
+            PortStats::add(&self.stats.rx_runs, rx.runs() as u64);
         }
         Ok(n)
     }

@@ -99,6 +99,12 @@ fn port_kind(name: &str, value: &str) -> Result<PortKind, Error> {
 }
 
 impl Config {
+    /// What [`Self::set`] knows: each is a variable with `URXE_` before it, in capitals.
+    pub const NAMES: [&'static str; 17] = [
+        "addr", "port", "mtu", "profile", "icrc", "gso", "window", "seed", "pcap", "loss", "dup",
+        "reorder", "corrupt", "delay", "jitter", "rate", "faults",
+    ];
+
     /// The default, changed by `URXE_*` variables of the environment.
     ///
     /// # Errors
@@ -123,7 +129,11 @@ impl Config {
             let parsed = value.parse::<u64>();
             parsed.map_err(|_| wrong(name, value, format!("not a number; wanted {wanted}")))
         };
-        match name.to_ascii_lowercase().as_str() {
+        let lower = name.to_ascii_lowercase();
+        if !Self::NAMES.contains(&lower.as_str()) {
+            return Ok(());
+        }
+        match lower.as_str() {
             "addr" if value == "auto" => self.address = Address::Loopback,
             "addr" => {
                 let problem = "wanted an IP address of this host, or auto";
@@ -165,11 +175,11 @@ impl Config {
             "pcap" => self.pcap = Some(value.into()),
             "faults" => self.add_faults(name, value, value)?,
             "loss" | "reorder" | "corrupt" | "delay" | "jitter" | "rate" => {
-                self.add_faults(name, value, &format!("{}={value}", name.to_ascii_lowercase()))?;
+                self.add_faults(name, value, &format!("{lower}={value}"))?;
             }
             "dup" => self.add_faults(name, value, &format!("duplicate={value}"))?,
             "seed" => self.seed = Some(number("0 to 18446744073709551615")?),
-            _ => {}
+            _ => unreachable!("a name of NAMES without its setting"),
         }
         Ok(())
     }

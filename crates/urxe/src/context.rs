@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use urxe_engine::{AsyncEvent, Caps, ObjectCounts};
-use urxe_net::PortStatsSnapshot;
+use urxe_engine::{AsyncEvent, Caps, ObjectCounts, Profile};
+use urxe_net::{PortCaps, PortStatsSnapshot};
 use urxe_wire::{Gid, Mtu};
 
 use crate::cq::{CompChannel, Cq};
@@ -107,6 +107,18 @@ impl Context {
     pub fn counts(&self) -> ObjectCounts {
         let device = self.device.live();
         device.map_or_else(|_| ObjectCounts::default(), |device| device.nic.object_counts())
+    }
+
+    /// What its port is and can.
+    #[must_use]
+    pub fn port_caps(&self) -> &PortCaps {
+        self.device.port.caps()
+    }
+
+    /// Its manners.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        self.device.nic.config().profile
     }
 
     /// Its limits.

@@ -26,7 +26,10 @@ pub enum Error {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// No address of 127.0.0.0/8 was free.
-    #[error("no free address: 127.0.0.1 to 127.0.0.{tried} have UDP port 4791 taken")]
+    #[error(
+        "no free address: 127.0.0.1 to 127.0.0.{tried} have UDP port 4791 taken; something has it \
+         on all addresses, as the kernel's rdma_rxe does: stop it (`urxe doctor` names it)"
+    )]
     NoFreeAddress {
         /// The last one tried.
         tried: u8,

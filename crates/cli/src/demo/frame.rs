@@ -6,7 +6,7 @@ use urxe::{Flow, Passage};
 use urxe_wire::{ICRC_LEN, IcrcPrefix, Ipv4, Ipv6, Repr, Udp};
 
 /// The IP packet around a transport packet; without IP identification, as urxe sends alone.
-pub(super) fn ip_packet(passage: &Passage<'_>) -> Vec<u8> {
+pub(crate) fn ip_packet(passage: &Passage<'_>) -> Vec<u8> {
     let flow = &passage.flow;
     let transport = passage.bytes.len();
     let udp_len = u16::try_from(transport + Udp::LEN).unwrap_or(u16::MAX);

@@ -1,6 +1,6 @@
 //! `urxe demo`: two NICs on loopback, every operation, and what went over the link.
 
-mod frame;
+pub(crate) mod frame;
 mod memory;
 mod page;
 mod pcapng;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use urxe::{Config, Context};
+use urxe::Context;
 
 use crate::common::Common;
 use crate::dissect::{Palette, paint};
@@ -112,7 +112,8 @@ pub(crate) fn run(
 
 /// Two devices, on links that lose packets or do not.
 fn open(args: &DemoArgs, recorder: &Arc<Recorder>, lossy: bool) -> Result<World, Failure> {
-    let mut config = Config { observer: Some(recorder.clone()), ..args.common.config()? };
+    let mut config = args.common.config()?;
+    config.observer = Some(crate::trace::both(config.observer, recorder.clone()));
     if lossy {
         config.set("FAULTS", "tx.loss=5%")?;
     }

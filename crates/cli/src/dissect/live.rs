@@ -32,6 +32,12 @@ impl Lines {
         lines
     }
 
+    /// Lines of packets that are yet to come, in columns as for a file's.
+    #[must_use]
+    pub fn of_stream(palette: Palette) -> Self {
+        Self { palette, columns: Columns::default(), number: 0 }
+    }
+
     /// The line of an IP packet that passed at `time`.
     #[must_use]
     pub fn of_ip(&mut self, time: Duration, packet: &[u8]) -> String {

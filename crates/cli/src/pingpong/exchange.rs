@@ -4,44 +4,59 @@
 //! first and ends with `done` (rdma-core libibverbs/examples/rc_pingpong.c).
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
 
 use urxe::Endpoint;
 use urxe_wire::{Gid, Psn, Qpn};
+
+use crate::capture::without_code;
 
 #[cfg(test)]
 mod tests;
 
 /// Bytes of a line with its NUL.
 const LEN: usize = 52;
-/// How long the other side may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// Why two sides did not come to know each other.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {
+    /// The host's name means nothing.
+    #[error("{host}: {why}; give a name or an address of the host where the server waits")]
+    Unknown {
+        /// Whom we looked for.
+        host: String,
+        /// Why not.
+        why: String,
+    },
     /// No connection.
-    #[error("{host}:{port}: {source}; is a pingpong server waiting there?")]
+    #[error(
+        "{host}, TCP port {port}: {why}; is a pingpong server waiting there? --tcp-port says where"
+    )]
     Connect {
         /// Whom we asked.
         host: String,
         /// Where.
         port: u16,
         /// Why not.
-        source: io::Error,
+        why: String,
     },
     /// The server's port cannot be had.
-    #[error("cannot wait on TCP port {port}: {source}; give another by --tcp-port")]
+    #[error("cannot wait on TCP port {port}: {why}; give another by --tcp-port, 0 for any")]
     Listen {
         /// The port.
         port: u16,
         /// Why not.
-        source: io::Error,
+        why: String,
     },
     /// The connection broke.
-    #[error("while exchanging addresses: {0}")]
+    #[error("exchanging addresses: {}; the peer's own message may say more", without_code(.0))]
     Broken(#[from] io::Error),
+    /// The peer ended the connection.
+    #[error("the peer hung up before it said who it is; its own message may say why")]
+    HungUp,
+    /// The peer says nothing.
+    #[error("the peer said nothing for {0} s; is it a pingpong? --timeout waits longer")]
+    Silent(u64),
     /// What came is no address.
     #[error("the peer sent `{0}`; wanted LID:QPN:PSN:GID, as ibv_rc_pingpong sends")]
     Line(String),
@@ -62,7 +77,7 @@ pub(crate) fn line(end: &Endpoint) -> [u8; LEN] {
 /// The endpoint of a line.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Endpoint, ExchangeError> {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let text = bytes[..end].escape_ascii().to_string();
     let fields: Vec<_> = text.split(':').collect();
     let parsed = match fields.as_slice() {
         [lid, qpn, psn, gid] if gid.len() == 32 => (|| {
@@ -83,72 +98,128 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Endpoint, ExchangeError> {
     Ok(Endpoint { address, qpn: Qpn::new(qpn), psn: Psn::new(psn) })
 }
 
-fn patient(stream: &TcpStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_nodelay(true)
+/// The connection to the other side, and how long it may be silent.
+pub(crate) struct Talk {
+    stream: TcpStream,
+    patience: Duration,
 }
 
-/// The client's part: tells who it is, gives who the server is.
-pub(crate) fn client(host: &str, port: u16, own: &Endpoint) -> Result<Client, ExchangeError> {
-    let fail = |source| ExchangeError::Connect { host: host.to_owned(), port, source };
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    let mut stream = None;
-    for address in (host, port).to_socket_addrs().map_err(fail)? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(connected) => {
-                stream = Some(connected);
-                break;
+impl Talk {
+    fn new(stream: TcpStream, patience: Duration) -> Result<Self, ExchangeError> {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(patience))?;
+        Ok(Self { stream, patience })
+    }
+
+    /// Reads until `buf` is full or the other side ends the connection; all of it within the
+    /// patience, however small the pieces are in which it comes.
+    fn fill(&mut self, buf: &mut [u8]) -> Result<usize, ExchangeError> {
+        let until = Instant::now() + self.patience;
+        let mut len = 0;
+        while len < buf.len() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(ExchangeError::Silent(self.patience.as_secs()));
             }
+            self.stream.set_read_timeout(Some(left))?;
+            match self.stream.read(&mut buf[len..]) {
+                Ok(0) => break,
+                Ok(n) => len += n,
+                Err(e) if is_wait(&e) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(len)
+    }
+
+    /// Who the other side is.
+    fn peer(&mut self) -> Result<Endpoint, ExchangeError> {
+        let mut got = [0; LEN];
+        match self.fill(&mut got)? {
+            LEN => parse(&got),
+            0 => Err(ExchangeError::HungUp),
+            n => Err(ExchangeError::Line(got[..n].escape_ascii().to_string())),
+        }
+    }
+
+    /// Says that the game is over here, and waits until it is over there: until then the other
+    /// side may still need an answer of our device. A stock tool has ended the connection long
+    /// before, and is not waited for.
+    pub(crate) fn over(mut self) {
+        if self.stream.shutdown(Shutdown::Write).is_ok() {
+            // What comes of it is the other side's to tell.
+            let _ = self.fill(&mut [0; 1]);
+        }
+    }
+}
+
+/// Whether a read came to nothing for now.
+fn is_wait(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+/// The client's part: tells who it is, learns who the server is, and says `done` once `ready` has
+/// made the QP ready.
+pub(crate) fn client<E: From<ExchangeError>>(
+    (host, port): (&str, u16),
+    patience: Duration,
+    own: &Endpoint,
+    ready: impl FnOnce(&Endpoint) -> Result<(), E>,
+) -> Result<(Endpoint, Talk), E> {
+    let mut talk = connect(host, port, patience)?;
+    talk.stream.write_all(&line(own)).map_err(ExchangeError::from)?;
+    let peer = talk.peer()?;
+    ready(&peer)?;
+    talk.stream.write_all(b"done\0").map_err(ExchangeError::from)?;
+    Ok((peer, talk))
+}
+
+fn connect(host: &str, port: u16, patience: Duration) -> Result<Talk, ExchangeError> {
+    let fail = |e: &io::Error| {
+        let why = without_code(e);
+        ExchangeError::Connect { host: host.to_owned(), port, why }
+    };
+    let addresses = (host, port)
+        .to_socket_addrs()
+        .map_err(|e| ExchangeError::Unknown { host: host.to_owned(), why: without_code(&e) })?;
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, patience) {
+            Ok(stream) => return Talk::new(stream, patience),
             Err(e) => last = e,
         }
     }
-    let Some(mut stream) = stream else {
-        return Err(fail(last));
-    };
-    patient(&stream)?;
-    stream.write_all(&line(own))?;
-    let mut got = [0; LEN];
-    stream.read_exact(&mut got)?;
-    Ok(Client { peer: parse(&got)?, stream })
-}
-
-/// A client that knows its server, which waits to hear that it does.
-pub(crate) struct Client {
-    /// The server.
-    pub(crate) peer: Endpoint,
-    stream: TcpStream,
-}
-
-impl Client {
-    /// Tells the server to go on.
-    pub(crate) fn done(mut self) -> Result<(), ExchangeError> {
-        Ok(self.stream.write_all(b"done\0")?)
-    }
+    Err(fail(&last))
 }
 
 /// The server's part: waits for a client. `ready` makes the QP ready for it before it is told.
-pub(crate) fn server<E>(
+pub(crate) fn server<E: From<ExchangeError>>(
     port: u16,
+    patience: Duration,
     own: &Endpoint,
     waiting: impl FnOnce(u16),
     ready: impl FnOnce(&Endpoint) -> Result<(), E>,
-) -> Result<Endpoint, E>
-where
-    E: From<ExchangeError>,
-{
+) -> Result<(Endpoint, Talk), E> {
     let broken = |e: io::Error| ExchangeError::from(e);
-    let listen = |source| ExchangeError::Listen { port, source };
-    let listener = TcpListener::bind(("0.0.0.0", port)).map_err(listen)?;
+    let listener = listen(port)?;
     waiting(listener.local_addr().map_err(broken)?.port());
-    let (mut stream, _) = listener.accept().map_err(broken)?;
-    patient(&stream).map_err(broken)?;
-    let mut got = [0; LEN];
-    stream.read_exact(&mut got).map_err(broken)?;
-    let peer = parse(&got)?;
+    let (stream, _) = listener.accept().map_err(broken)?;
+    drop(listener);
+    let mut talk = Talk::new(stream, patience)?;
+    let peer = talk.peer()?;
     ready(&peer)?;
-    stream.write_all(&line(own)).map_err(broken)?;
+    talk.stream.write_all(&line(own)).map_err(broken)?;
     // Some end the connection instead of saying `done`.
-    let mut done = [0; 5];
-    let _ = stream.read(&mut done).map_err(broken)?;
-    Ok(peer)
+    talk.fill(&mut [0; 5])?;
+    Ok((peer, talk))
+}
+
+/// Waits on all addresses, of both families where the host has both.
+fn listen(port: u16) -> Result<TcpListener, ExchangeError> {
+    let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port));
+    both.or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
+        .map_err(|e| ExchangeError::Listen { port, why: without_code(&e) })
 }

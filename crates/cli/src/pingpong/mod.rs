@@ -5,7 +5,7 @@ mod exchange;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use serde::Serialize;
 use urxe::{
     Access, AhAttr, CompChannel, Completion, Context, Cq, Endpoint, Mr, Pd, Qp, QpCaps, QpKind,
@@ -13,14 +13,13 @@ use urxe::{
 };
 use urxe_wire::{AckTimeout, Mtu, QKey, RnrTimer};
 
+use crate::command::{Failure, tell};
 use crate::common::Common;
 
 /// Bytes before a datagram's payload.
 const GRH: usize = 40;
 /// The Q_Key of ibv_ud_pingpong.
 const Q_KEY: QKey = QKey(0x1111_1111);
-/// How long the other side may be silent.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -44,21 +43,28 @@ pub struct PingpongArgs {
     pub transport: Transport,
     /// The server to play with; without it, be the server
     pub host: Option<String>,
-    /// TCP port for exchanging addresses
+    /// TCP port for exchanging addresses; a server takes any free one for 0
     #[arg(long, value_name = "N", default_value_t = 18515)]
     pub tcp_port: u16,
-    /// Bytes of a message; UD: at most the MTU
+    /// Bytes of a message, at most 2^31; UD: at most the MTU
     #[arg(short, long, value_name = "BYTES", default_value_t = 4096)]
-    pub size: usize,
+    #[arg(value_parser = value_parser!(u32).range(1..=1 << 31))]
+    pub size: u32,
     /// Exchanges
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = value_parser!(u32).range(1..))]
     pub iters: u32,
     /// Receives posted at a time
     #[arg(short, long, value_name = "N", default_value_t = 500)]
+    #[arg(value_parser = value_parser!(u32).range(1..=16383))]
     pub rx_depth: u32,
     /// Sleep for completions instead of polling
     #[arg(short, long)]
     pub events: bool,
+    /// How long the other side may be silent; a server waits for its client without end
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    #[arg(value_parser = value_parser!(u64).range(1..=86400))]
+    pub timeout: u64,
     /// Settings of the device
     #[command(flatten)]
     pub common: Common,
@@ -74,9 +80,6 @@ struct Report {
     micros_per_iter: f64,
 }
 
-/// Why a game did not end.
-pub(crate) type Failure = Box<dyn std::error::Error>;
-
 /// A game under way.
 struct Game<'a> {
     args: &'a PingpongArgs,
@@ -84,6 +87,8 @@ struct Game<'a> {
     cq: Cq,
     channel: Option<CompChannel>,
     mr: Mr,
+    /// Bytes of a message.
+    size: usize,
     /// Where a datagram's payload starts.
     skip: usize,
     dest: Option<UdDest>,
@@ -98,20 +103,14 @@ pub(crate) fn run(args: &PingpongArgs, out: &mut dyn Write) -> Result<(), Failur
     game.post_receives(args.rx_depth)?;
     let own = game.qp.endpoint();
     say(args, out, "local", &own)?;
-    let peer = match &args.host {
-        Some(host) => {
-            let client = exchange::client(host, args.tcp_port, &own)?;
-            let peer = client.peer;
-            game.ready(&peer)?;
-            client.done()?;
-            peer
+    let patience = Duration::from_secs(args.timeout);
+    let ready = |peer: &Endpoint| game.ready(peer);
+    let (peer, talk) = match &args.host {
+        Some(host) => exchange::client((host, args.tcp_port), patience, &own, ready)?,
+        None => {
+            let waiting = |port| tell(&format!("waiting on TCP port {port}"));
+            exchange::server(args.tcp_port, patience, &own, waiting, ready)?
         }
-        None => exchange::server(
-            args.tcp_port,
-            &own,
-            |port| tracing::info!(port, "waiting for a client"),
-            |peer| game.ready(peer),
-        )?,
     };
     say(args, out, "remote", &peer)?;
     let ah = if args.transport == Transport::Ud {
@@ -123,6 +122,7 @@ pub(crate) fn run(args: &PingpongArgs, out: &mut dyn Write) -> Result<(), Failur
         None
     };
     let report = game.play()?;
+    talk.over();
     drop((game, ah));
     if args.common.json {
         serde_json::to_writer(&mut *out, &report)?;
@@ -153,15 +153,15 @@ impl<'a> Game<'a> {
         };
         let port = context.query_port();
         let most = port.active_mtu.bytes() as usize;
-        if kind == QpKind::Ud && args.size > most {
-            let (size, most) = (args.size, most);
+        let size = args.size as usize;
+        if kind == QpKind::Ud && size > most {
             return Err(format!(
                 "a datagram holds at most {most} bytes here, not {size}: give --size {most}"
             )
             .into());
         }
         let skip = if kind == QpKind::Ud { GRH } else { 0 };
-        let mr = pd.register(args.size + skip, Access::LOCAL_WRITE)?;
+        let mr = pd.register(size + skip, Access::LOCAL_WRITE)?;
         let channel = args.events.then(|| context.create_comp_channel()).transpose()?;
         let depth = args.rx_depth.saturating_add(1);
         let cq = match &channel {
@@ -196,7 +196,7 @@ impl<'a> Game<'a> {
             // Receives may be posted from INIT on.
             qp.init()?;
         }
-        Ok(Self { args, qp, cq, channel, mr, skip, dest: None })
+        Ok(Self { args, qp, cq, channel, mr, size, skip, dest: None })
     }
 
     /// Makes the QP ready for its peer.
@@ -211,7 +211,7 @@ impl<'a> Game<'a> {
     }
 
     fn post_receives(&self, n: u32) -> Result<(), Failure> {
-        let sge = [self.mr.sge(0..self.args.size + self.skip)];
+        let sge = [self.mr.sge(0..self.size + self.skip)];
         for _ in 0..n {
             self.qp.post_recv(RECV, &sge)?;
         }
@@ -219,7 +219,7 @@ impl<'a> Game<'a> {
     }
 
     fn post_send(&self) -> Result<(), Failure> {
-        let sges = [self.mr.sge(self.skip..self.skip + self.args.size)];
+        let sges = [self.mr.sge(self.skip..self.skip + self.size)];
         let send = SendWr::new(SEND, SendOp::Send { imm: None }, &sges);
         self.qp.post(&SendWr { dest: self.dest, ..send })?;
         Ok(())
@@ -258,7 +258,7 @@ impl<'a> Game<'a> {
             }
         }
         let seconds = start.elapsed().as_secs_f64();
-        let bytes = self.args.size as u64 * u64::from(iters) * 2;
+        let bytes = u64::from(self.args.size) * u64::from(iters) * 2;
         #[expect(clippy::cast_precision_loss, reason = "for a reader")]
         let bits = bytes as f64 * 8.0;
         Ok(Report {
@@ -272,14 +272,15 @@ impl<'a> Game<'a> {
 
     /// The next completion, polled for or slept for.
     fn next(&self) -> Result<Completion, Failure> {
+        let patience = Duration::from_secs(self.args.timeout);
         let Some(channel) = &self.channel else {
-            return Ok(self.cq.wait_for(PATIENCE)?);
+            return Ok(self.cq.wait_for(patience)?);
         };
         loop {
             if let Some(done) = self.cq.poll_one()? {
                 return Ok(done);
             }
-            if channel.wait_event(PATIENCE)?.is_none() {
+            if channel.wait_event(patience)?.is_none() {
                 // Tells what the NIC counted.
                 return Ok(self.cq.wait_for(Duration::ZERO)?);
             }

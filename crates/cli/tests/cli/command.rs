@@ -1,39 +1,14 @@
 //! The `urxe` command as a program: exit codes, messages, streams, pipes.
 
-use std::fs;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::made::{ethernet, golden, packet, pcap, sealed};
+use crate::program::{err, file, out, run, urxe};
 use urxe_wire::Ext;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/captures/rping.pcap");
-
-fn urxe(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_urxe"));
-    command.args(args).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
-    command
-}
-
-fn run(args: &[&str]) -> Output {
-    urxe(args).output().unwrap()
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// A file of this test run, by a name of its own.
-fn file(name: &str, bytes: &[u8]) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    fs::write(&path, bytes).unwrap();
-    path
-}
 
 fn dissect(path: &Path, more: &[&str]) -> Output {
     let mut args = vec!["dissect", path.to_str().unwrap()];

@@ -4,6 +4,10 @@
 mod command;
 mod corners;
 mod demo;
+mod device;
 mod dissect;
 mod made;
+mod pingpong;
+mod program;
+mod settings;
 mod sim;

@@ -28,7 +28,7 @@ impl RawPort {
         let interface = &interface_of(config)?;
         let netlink = Netlink::open().map_err(fail("netlink socket"))?;
         let link = netlink.link(interface.index).map_err(fail("RTM_GETLINK"))?;
-        if ![libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&link.hardware) {
+        if !link.is_ethernet() {
             return Err(PortError::NotEthernet(interface.name.clone()));
         }
         let sender = socket::sender(interface, config.buffer)?;

@@ -19,6 +19,8 @@ pub struct Interface {
     pub address: IpAddr,
     /// Whether it is up.
     pub up: bool,
+    /// Whether it carries Ethernet frames, as a raw port needs; loopback does.
+    pub ethernet: bool,
 }
 
 /// All addresses of the host, in its order.
@@ -48,8 +50,9 @@ pub fn interfaces() -> std::io::Result<Vec<Interface>> {
         let index = unsafe { libc::if_nametoindex(entry.ifa_name) };
         let name = name.to_string_lossy().into_owned();
         let up = entry.ifa_flags & u32::try_from(libc::IFF_UP).unwrap_or(1) != 0;
-        let mtu = netlink.as_ref().ok().and_then(|n| n.link(index).ok()).map_or(1500, |l| l.mtu);
-        all.push(Interface { name, index, mtu, address, up });
+        let link = netlink.as_ref().ok().and_then(|n| n.link(index).ok());
+        let (mtu, ethernet) = link.map_or((1500, false), |l| (l.mtu, l.is_ethernet()));
+        all.push(Interface { name, index, mtu, address, up, ethernet });
     }
     // SAFETY: the list came from getifaddrs and nothing of it is used any more.
     unsafe { libc::freeifaddrs(list) };

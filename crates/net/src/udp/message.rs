@@ -122,6 +122,11 @@ impl<'a> Rx<'a> {
         Self { batch }
     }
 
+    /// How many datagrams the host gave, each a run of packets.
+    pub(super) fn runs(&self) -> usize {
+        self.batch.arrivals.len()
+    }
+
     /// Receives from `fd`, whose datagrams are for `dst`, without waiting; gives how many
     /// datagrams came.
     pub(super) fn fill(&mut self, fd: BorrowedFd<'_>, dst: IpAddr) -> io::Result<usize> {

@@ -50,8 +50,13 @@ pub(crate) fn bind(socket: &Socket, to: SocketAddr) -> Result<(), PortError> {
     socket.bind(&to.into()).map_err(|e| match e.raw_os_error() {
         Some(libc::EADDRNOTAVAIL) => PortError::NotOurs(to.ip()),
         Some(libc::EADDRINUSE) => PortError::Taken(to.ip()),
+        Some(libc::EINVAL) if is_link_local(to.ip()) => PortError::LinkLocal(to.ip()),
         _ => PortError::socket("bind", to.ip())(e),
     })
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 /// Linux include/uapi/linux/udp.h; libc does not name it.

@@ -103,6 +103,9 @@ fn errors_say_what_to_do() {
     assert!(matches!(again, PortError::Taken(x) if x == b), "{again}");
     let foreign = UdpPort::open(&UdpConfig::new("192.0.2.1".parse().unwrap())).unwrap_err();
     assert!(matches!(foreign, PortError::NotOurs(_)), "{foreign}");
+    let link = UdpPort::open(&UdpConfig::new("fe80::1".parse().unwrap())).unwrap_err();
+    // A host without IPv6 has no such socket at all.
+    assert!(matches!(link, PortError::LinkLocal(_) | PortError::Socket { .. }), "{link}");
     let group = port.join("10.1.2.3".parse().unwrap()).unwrap_err();
     assert!(matches!(group, PortError::NotAGroup { .. }), "{group}");
     assert!(port.leave("239.1.2.3".parse().unwrap()).is_err());

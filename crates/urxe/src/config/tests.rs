@@ -47,3 +47,11 @@ fn what_cannot_be_read_says_what_is_wanted() {
     wants("BUFFER", "1", "4096 to 1073741824");
     wants("SEED", "-1", "not a number");
 }
+
+#[test]
+fn every_name_is_a_setting() {
+    for name in Config::NAMES {
+        // Only a file may be called this.
+        assert_eq!(set(name, "?").is_ok(), name == "pcap", "{name}");
+    }
+}
