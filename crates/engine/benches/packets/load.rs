@@ -69,6 +69,8 @@ pub(crate) struct Load {
     nic: Nic,
     cq: CqId,
     qps: Vec<Entry>,
+    /// How many of them are used, spread over all.
+    active: usize,
     /// The regions' keys.
     keys: Vec<u32>,
     way: Way,
@@ -99,10 +101,11 @@ impl Load {
             nic.memory().reg_mr(pd, backing, BASE, access).unwrap().lkey
         };
         let keys = (0..regions).map(register).collect();
-        let qps = (0..qps).map(|_| Entry { qpn: connect(&nic, pd, cq), psn: 0 }).collect();
+        let qps: Vec<_> = (0..qps).map(|_| Entry { qpn: connect(&nic, pd, cq), psn: 0 }).collect();
         let (random, now) = (0x2545_f491_4f6c_dd1d, Time::from_nanos(1_000_000));
         let (sink, packet) = (Last::default(), packet(way));
-        let mut load = Self { nic, cq, qps, keys, way, random, now, sink, packet };
+        let active = qps.len();
+        let mut load = Self { nic, cq, qps, active, keys, way, random, now, sink, packet };
         if way == Way::Busy {
             (0..load.qps.len()).for_each(|at| load.begin(at, 0));
         }
@@ -144,13 +147,20 @@ impl Load {
         self.sink.packets
     }
 
+    /// As [`Self::new`], but only `active` of the QPs are ever used again, spread over all.
+    pub(crate) fn with_active(way: Way, qps: usize, regions: usize, active: usize) -> Self {
+        Self { active, ..Self::new(way, qps, regions) }
+    }
+
     /// A random QP and a random region; the sequence is the same in every run (xorshift64).
     fn choose(&mut self) -> (usize, usize) {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         let at = |bits: u64, len: usize| (usize::try_from(bits & 0xffff_ffff).unwrap() * len) >> 32;
-        (at(self.random, self.qps.len()), at(self.random >> 32, self.keys.len()))
+        let spread = self.qps.len() / self.active;
+        let qp = at(self.random, self.active) * spread;
+        (qp, at(self.random >> 32, self.keys.len()))
     }
 
     fn sge(&self, mr: usize) -> Sge {

@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p urxe-engine --bench packets` times each way by itself. On a machine with other
 //! work the times of two runs cannot be compared: `... -- ratios` times all sizes of each way in
-//! turn, a short round each, and prints the best round of each and their ratios.
+//! turn, a short round each, and prints the best round of each and their ratios; `... -- idle` does
+//! so with few QPs in use among many at rest.
 //! `... -- count WAY QPS REGIONS STEPS` makes so many steps in a function called `measured`, for
 //! `tools/engine-cost`, which counts instructions and cache lines under callgrind.
 #![expect(clippy::unwrap_used, reason = "where setting up fails nothing can be measured")]
@@ -19,11 +20,15 @@ use load::{Load, Way};
 
 /// QPs and regions.
 const SIZES: [(usize, usize); 4] = [(1, 1), (1_000, 1), (100_000, 1), (1, 1_000_000)];
+/// QPs that exist, of which [`ACTIVE`] are used: what the others cost.
+const IDLE: [usize; 3] = [16, 1_000, 100_000];
+const ACTIVE: usize = 16;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["ratios"] => ratios(),
+        ["idle"] => idle(),
         ["count", way, qps, regions, steps] => return count(way, [qps, regions, steps]),
         _ => {
             let criterion = Criterion::default()
@@ -73,6 +78,28 @@ fn ratios() {
         for ((qps, regions), ns) in SIZES.iter().zip(best) {
             let (name, ratio) = (way.name(), ns / best[0]);
             println!("{name:8} {qps:<8} {regions:<9} {ns:<11.0} {ratio:.2}");
+        }
+    }
+}
+
+/// As [`ratios`], with few QPs in use among many at rest.
+#[expect(clippy::print_stdout, reason = "a bench prints its table")]
+#[expect(clippy::disallowed_methods, reason = "a bench reads the clock; the engine does not")]
+fn idle() {
+    println!("way      QPs at rest  in use   ns/message  ratio");
+    for way in Way::ALL {
+        let mut loads = IDLE.map(|qps| Load::with_active(way, qps, 1, ACTIVE));
+        let mut best = [f64::INFINITY; IDLE.len()];
+        for _ in 0..200 {
+            for (load, best) in loads.iter_mut().zip(&mut best) {
+                let start = Instant::now();
+                (0..ROUND).for_each(|_| load.step());
+                *best = best.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(ROUND));
+            }
+        }
+        for (qps, ns) in IDLE.iter().zip(best) {
+            let (name, ratio) = (way.name(), ns / best[0]);
+            println!("{name:8} {qps:<12} {ACTIVE:<8} {ns:<11.0} {ratio:.2}");
         }
     }
 }
