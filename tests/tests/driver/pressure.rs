@@ -80,7 +80,7 @@ fn a_thousand_connections_come_and_go_a_hundred_times() {
             settled = Some(now);
         }
         if let Some((fds, threads, rss)) = settled {
-            assert_eq!((now.0, now.1), (fds, threads), "round {round}");
+            assert_eq!((now.0, now.1), (fds, threads), "descriptors and threads, round {round}");
             assert!(now.2 <= rss + 4096, "round {round}: {} kB, after {rss} kB", now.2);
         }
     }

@@ -1,6 +1,6 @@
 //! What most tests start from: two devices, and QPs between them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use urxe::{
     Access, AckTimeout, CompChannel, Completion, Config, Context, Cq, Mr, Mtu, Pd, Profile, QKey,
@@ -90,6 +90,18 @@ pub fn connect(a: &Side, b: &Side) {
 /// Bytes that tell their place and whose they are.
 pub fn pattern(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| u8::try_from((i * 7 + seed * 13) % 251).unwrap()).collect()
+}
+
+/// What `look` gives when it gives something, which it must in time.
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what}: not in {PATIENCE:?}");
+        std::thread::yield_now();
+    }
 }
 
 /// Whether the test called `name` is alone in its process. If not, it is started once more, in a
