@@ -58,6 +58,27 @@ impl Drop for Ah {
 
 /// An XRC domain: what XRC targets and their SRQs share. It lives until its last handle is dropped
 /// and the last of them.
+///
+/// ```
+/// use urxe::{Access, Config, Context, QpKind, SendOp, SendWr, Srq, SrqAttr};
+///
+/// let context = Context::open(&Config::default())?;
+/// let (pd, cq) = (context.alloc_pd()?, context.create_cq(16)?);
+/// let (mr, xrcd) = (pd.register(128, Access::LOCAL_WRITE)?, context.alloc_xrcd()?);
+/// let srq = Srq::xrc(&pd, SrqAttr { max_wr: 4, max_sge: 1, limit: 0 }, &xrcd, &cq)?;
+/// let target = pd.qp(QpKind::XrcTarget).xrcd(&xrcd).build()?;
+/// let source = pd.qp(QpKind::XrcInit).cq(&cq).build()?;
+/// source.connect(&target.endpoint())?;
+/// target.connect(&source.endpoint())?;
+/// srq.post_recv(7, &[mr.sge(64..128)])?;
+/// // Each request names the queue that it is for.
+/// let data = [mr.sge(0..8)];
+/// let wr = SendWr::new(1, SendOp::Send { imm: None }, &data);
+/// source.post(&SendWr { remote_srqn: srq.number(), ..wr })?;
+/// let done = [cq.wait_one()?.wr_id, cq.wait_one()?.wr_id];
+/// assert!(done.contains(&1) && done.contains(&7));
+/// # Ok::<(), urxe::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Xrcd {
     inner: Arc<Inner>,

@@ -315,7 +315,24 @@ impl Device {
 }
 
 /// A memory window: a part of a region, opened to peers under a key of its own by a request of a
-/// QP, see [`crate::Qp::bind_mw`].
+/// QP.
+///
+/// ```
+/// use urxe::{Access, Config, Context, MwType, QpKind};
+///
+/// let context = Context::open(&Config::default())?;
+/// let (pd, cq) = (context.alloc_pd()?, context.create_cq(16)?);
+/// let mr = pd.register(4096, Access::LOCAL_WRITE | Access::MW_BIND)?;
+/// let qp = pd.qp(QpKind::Rc).cq(&cq).build()?;
+/// qp.connect(&qp.endpoint())?;
+/// let window = pd.alloc_mw(MwType::Type2B)?;
+/// let rkey = qp.bind_mw(1, &window, &mr, 1024..2048, Access::REMOTE_WRITE)?;
+/// cq.wait_one()?;
+/// // The peer of `qp` may now write those 1,024 bytes, and only those, with this key.
+/// assert_eq!(window.query()?.length, 1024);
+/// assert_eq!(window.rkey(), rkey);
+/// # Ok::<(), urxe::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Mw {
     pd: Pd,
