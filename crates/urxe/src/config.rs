@@ -100,9 +100,9 @@ fn port_kind(name: &str, value: &str) -> Result<PortKind, Error> {
 
 impl Config {
     /// What [`Self::set`] knows: each is a variable with `URXE_` before it, in capitals.
-    pub const NAMES: [&'static str; 17] = [
+    pub const NAMES: [&'static str; 18] = [
         "addr", "port", "mtu", "profile", "icrc", "gso", "window", "seed", "pcap", "loss", "dup",
-        "reorder", "corrupt", "delay", "jitter", "rate", "faults",
+        "reorder", "corrupt", "delay", "jitter", "rate", "faults", "buffer",
     ];
 
     /// The default, changed by `URXE_*` variables of the environment.
