@@ -35,6 +35,10 @@ pub struct Common {
     /// Packets a QP may have in flight: 4 to 4194304 [env: URXE_WINDOW]
     #[arg(long, value_name = "N", help_heading = "Device")]
     pub window: Option<u32>,
+    /// Bytes that may wait in each socket's buffers, from 4096; the host may allow less
+    /// [env: URXE_BUFFER]
+    #[arg(long, value_name = "BYTES", help_heading = "Device")]
+    pub buffer: Option<u32>,
     /// What to send and receive through: udp, or raw:INTERFACE for whole frames (needs root or
     /// CAP_NET_RAW) [env: URXE_PORT]
     #[arg(long = "port", value_name = "KIND", help_heading = "Device")]
@@ -95,6 +99,7 @@ impl Common {
         set("icrc", self.icrc.clone())?;
         set("gso", self.gso.clone())?;
         set("window", self.window.map(|n| n.to_string()))?;
+        set("buffer", self.buffer.map(|n| n.to_string()))?;
         set("port", self.port.clone())?;
         set("pcap", self.pcap.clone())?;
         set("loss", self.loss.clone())?;
