@@ -46,7 +46,7 @@ pub enum Command {
     Ports(PortsArgs),
     /// Open a device and describe it: addresses, MTU, offloads, limits
     Devinfo(DevinfoArgs),
-    /// Play ping-pong with a stock ibv_rc_pingpong, ibv_uc_pingpong or ibv_ud_pingpong
+    /// Play ping-pong as ibv_rc_pingpong, ibv_uc_pingpong and ibv_ud_pingpong do
     Pingpong(PingpongArgs),
     /// Run the NIC in virtual time on a bad network, judged by an oracle
     Sim(SimArgs),

@@ -35,7 +35,7 @@ pub enum Transport {
 /// What to play, and with whom.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The other side may be the stock tool on a real NIC or on rdma_rxe: ibv_rc_pingpong -g 1 HOST.\n\
+Made to play with the stock tools too (ibv_rc_pingpong -g 1 HOST), which has not been tried yet.\n\
 Exit status: 0 done; 2 bad usage, no connection, or a message that was lost or refused.")]
 pub struct PingpongArgs {
     /// Transport

@@ -376,7 +376,7 @@ impl Nic {
         self.qps.all().iter().any(|qp| qp.lock().is_some_and(|q| q.deadline().is_some()))
     }
 
-    /// Takes a QP from INIT to RTS in one go: for tests and demonstrations.
+    /// Takes a QP to RTS in one go, with the attributes that each step needs.
     ///
     /// # Errors
     /// As [`Self::modify_qp`].
