@@ -134,6 +134,10 @@ impl Receives for Source<'_> {
     fn pd(&self) -> PdId {
         self.pd
     }
+
+    fn shared(&self) -> bool {
+        self.srq.is_some()
+    }
 }
 
 /// What a QP is made with.

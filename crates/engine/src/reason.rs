@@ -241,6 +241,8 @@ pub enum Rule {
     Flushed,
     /// Something the window bind needs is missing or not allowed.
     Bind(KeyError),
+    /// The address handle is of another PD than the QP.
+    AhOfOtherPd,
 }
 
 impl Rule {
@@ -265,6 +267,7 @@ impl Rule {
             Self::Flushed => "IBA 10.3.1",
             Self::Bind(_) => "IBA 10.6.7",
             Self::Misaligned(_) => "IBA 9.4.5",
+            Self::AhOfOtherPd => "",
         }
     }
 }
@@ -294,6 +297,7 @@ impl fmt::Display for Rule {
             Self::Misaligned(e) => write!(f, "atomic: {e}"),
             Self::Flushed => f.write_str("the QP is in error"),
             Self::Bind(e) => write!(f, "window bind: {e}"),
+            Self::AhOfOtherPd => f.write_str("the address handle is of another PD than the QP"),
         }
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct Responder {
     saved: VecDeque<Saved>,
     /// Answers to be sent, in order.
     replies: VecDeque<Reply>,
+    /// The shared receive WQE of an unreliable message that was broken off, to be told of.
+    broken_off: Option<Arrived>,
 }
 
 /// The message that the last packet belongs to.
@@ -181,6 +183,8 @@ pub(crate) trait Receives {
     fn credits(&self) -> Option<u32>;
     /// The PD that the WQEs' SGEs belong to.
     fn pd(&self) -> urxe_memory::PdId;
+    /// Whether others take from here too.
+    fn shared(&self) -> bool;
 }
 
 /// What the responder works with.
@@ -255,6 +259,7 @@ impl Responder {
             // Both grow to what the peer makes of its depth, and stay so.
             saved: VecDeque::new(),
             replies: VecDeque::with_capacity(FIRST_REPLIES),
+            broken_off: None,
         }
     }
 
@@ -353,7 +358,7 @@ impl Responder {
         match done {
             Ok(answer) => Action::Done(self.complete(request, answer, reliable)),
             Err(refusal) if reliable => self.refuse(refusal, request, env),
-            Err(refusal) => self.give_up(refusal),
+            Err(refusal) => self.give_up(refusal, request, env.receives.shared()),
         }
     }
 
@@ -365,7 +370,7 @@ impl Responder {
     ) -> Option<Action> {
         let ahead = request.psn().distance(self.epsn);
         if !env.conn.reliable() {
-            return self.check_unreliable_psn(request, ahead);
+            return self.check_unreliable_psn(request, ahead, env.receives.shared());
         }
         if ahead < 0 {
             return Some(self.on_duplicate(request, env));
@@ -391,7 +396,16 @@ impl Responder {
     }
 
     /// IBA 9.8.2.2.1: an unreliable QP takes up again at the next message.
-    fn check_unreliable_psn(&mut self, request: &Request<'_>, ahead: i32) -> Option<Action> {
+    fn check_unreliable_psn(
+        &mut self,
+        request: &Request<'_>,
+        ahead: i32,
+        shared: bool,
+    ) -> Option<Action> {
+        if shared && self.message != Message::None && (request.starts() || ahead != 0) {
+            let cause = Cause::at(Rule::OpcodeSequence(request.info.opcode), request.psn());
+            self.break_off(request, WcStatus::RemInvReqErr, cause);
+        }
         if request.starts() {
             // A receive WQE of a message that was broken off serves this one.
             self.message = Message::None;

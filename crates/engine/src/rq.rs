@@ -173,6 +173,15 @@ pub struct SrqAttr {
     pub limit: u32,
 }
 
+/// Why an SRQ was not modified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TooFew {
+    /// The limit is above the size, which is or would be this.
+    ForLimit(u32),
+    /// The size is below this: what waits, or the limit that is armed.
+    ForUse(u32),
+}
+
 impl Srq {
     pub(crate) fn new(
         id: SrqId,
@@ -207,22 +216,30 @@ impl Srq {
         SrqAttr { max_wr, max_sge, limit: inner.limit }
     }
 
-    /// Sets the limit; says whether it is passed already.
-    pub(crate) fn set_limit(&self, limit: u32) -> bool {
-        let inner = &mut *self.inner.lock();
-        let below = limit != 0 && inner.ring.len() < limit as usize;
-        inner.limit = if below { 0 } else { limit };
-        below
-    }
-
-    /// Changes how many WQEs fit.
+    /// Sets the limit and how many WQEs fit, where given; says whether the limit is passed already.
     ///
     /// # Errors
-    /// How many wait, if they are more.
-    pub(crate) fn resize(&self, max_wr: u32) -> Result<(), u32> {
+    /// What is out of range; nothing changes then.
+    pub(crate) fn modify(&self, limit: Option<u32>, max_wr: Option<u32>) -> Result<bool, TooFew> {
         let inner = &mut *self.inner.lock();
-        let waiting = u32::try_from(inner.ring.len()).unwrap_or(u32::MAX);
-        inner.ring = inner.ring.resized(max_wr as usize).ok_or(waiting)?;
-        Ok(())
+        let as_u32 = |n| u32::try_from(n).unwrap_or(u32::MAX);
+        let (waiting, capacity) = (as_u32(inner.ring.len()), as_u32(inner.ring.capacity()));
+        if let Some(limit) = limit
+            && limit > max_wr.unwrap_or(capacity)
+        {
+            return Err(TooFew::ForLimit(max_wr.unwrap_or(capacity)));
+        }
+        if let Some(max_wr) = max_wr {
+            // An armed limit above the size could never be passed again (Linux
+            // drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_attr).
+            let least = waiting.max(if limit.is_none() { inner.limit } else { 0 });
+            let fits = Some(max_wr).filter(|&max_wr| max_wr >= least);
+            let ring = fits.and_then(|max_wr| inner.ring.resized(max_wr as usize));
+            inner.ring = ring.ok_or(TooFew::ForUse(least))?;
+        }
+        let Some(limit) = limit else { return Ok(false) };
+        let below = limit != 0 && inner.ring.len() < limit as usize;
+        inner.limit = if below { 0 } else { limit };
+        Ok(below)
     }
 }

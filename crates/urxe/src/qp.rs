@@ -142,7 +142,7 @@ impl<'a> QpBuilder<'a> {
             caps: self.caps,
             sig_all: self.sig_all,
         })?;
-        let needs = Needs {
+        let needs = KeptAlive {
             _cqs: (send_cq.cloned(), recv_cq.cloned()),
             _srq: self.srq.cloned(),
             _xrcd: self.xrcd.cloned(),
@@ -154,7 +154,7 @@ impl<'a> QpBuilder<'a> {
 
 /// What a QP keeps alive.
 #[derive(Debug)]
-struct Needs {
+struct KeptAlive {
     _cqs: (Option<Cq>, Option<Cq>),
     _srq: Option<Srq>,
     _xrcd: Option<Xrcd>,
@@ -184,7 +184,7 @@ pub struct Qp {
     attr: QpAttr,
     /// Multicast groups it is in.
     groups: Mutex<BTreeSet<IpAddr>>,
-    _needs: Needs,
+    _needs: KeptAlive,
 }
 
 impl Qp {
@@ -207,12 +207,29 @@ impl Qp {
 
     /// To INIT, so that receives may be posted before the peer is known.
     ///
+    /// ```
+    /// use urxe::{Config, Context, QKey, QpKind};
+    ///
+    /// let context = Context::open(&Config::default())?;
+    /// let (pd, cq) = (context.alloc_pd()?, context.create_cq(16)?);
+    /// for kind in [QpKind::Rc, QpKind::Uc, QpKind::Ud] {
+    ///     let qp = pd.qp(kind).cq(&cq).build()?;
+    ///     qp.init()?;
+    ///     qp.post_recv(1, &[])?;
+    /// }
+    /// let datagrams = pd.qp(QpKind::Ud).cq(&cq).build()?;
+    /// datagrams.init()?;
+    /// datagrams.ready(QKey(0x1234))?;
+    /// assert_eq!(datagrams.query()?.attr.qkey, QKey(0x1234));
+    /// # Ok::<(), urxe::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Where the QP is not in RESET.
     pub fn init(&self) -> Result<(), Error> {
         let attr = QpAttr { qp_state: QpState::Init, ..self.attr };
-        let from = AttrMask::STATE | AttrMask::PKEY_INDEX | AttrMask::PORT;
-        self.modify(&attr, from | AttrMask::ACCESS_FLAGS)
+        let needs = urxe_engine::attr::Needs::of(self.query()?.kind, QpState::Reset, QpState::Init);
+        self.modify(&attr, AttrMask::STATE | needs.unwrap_or_default().required)
     }
 
     /// INIT, RTR and RTS towards `peer`. A UD QP needs no peer: see [`Self::ready`].

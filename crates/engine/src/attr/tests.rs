@@ -5,6 +5,8 @@ use urxe_wire::{AckTimeout, Mtu, Psn, QKey, Qpn, RnrTimer};
 
 use super::*;
 
+mod linux;
+
 const LIMITS: Limits = Limits {
     ports: 2,
     pkeys: 4,

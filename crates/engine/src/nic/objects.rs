@@ -387,8 +387,9 @@ impl Nic {
             if from == state {
                 continue;
             }
-            let mask = AttrMask::STATE
-                | Needs::of(kind, from, state).map_or(AttrMask::empty(), |n| n.required);
+            let needs = Needs::of(kind, from, state).unwrap_or_default();
+            // A datagram QP that was in INIT already gets its Q_Key on the way.
+            let mask = AttrMask::STATE | needs.required | (needs.optional & AttrMask::QKEY);
             self.modify_qp(id, &QpAttr { qp_state: state, ..*attr }, mask)?;
         }
         Ok(())
@@ -496,9 +497,6 @@ fn check_kind(init: &QpInit, srq: Option<&Srq>) -> Result<(), VerbsError> {
     }
     if srq.is_some_and(|s| s.xrc.is_some()) {
         return wrong("cannot use an XRC SRQ; it takes a plain one");
-    }
-    if kind == QpKind::Uc && srq.is_some() {
-        return wrong("takes no SRQ");
     }
     Ok(())
 }

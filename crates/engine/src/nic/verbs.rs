@@ -9,7 +9,7 @@ use crate::attr::{AttrMask, QpAttr, QpKind};
 use crate::cq::{Arm, ResizeError};
 use crate::path::Transmit;
 use crate::qp::{Cx, Qp, schedule};
-use crate::rq::SrqAttr;
+use crate::rq::{SrqAttr, TooFew};
 use crate::time::Time;
 use crate::types::{AsyncEvent, Completion, CqId, QpId, SrqId};
 use crate::wr::{PostError, RecvWr, SendWr};
@@ -153,7 +153,8 @@ impl Nic {
     /// Sets an SRQ's limit (`limit`) and size (`max_wr`), where given.
     ///
     /// # Errors
-    /// Where it does not exist, a value is out of range, or more WQEs wait than would fit.
+    /// Where it does not exist, a value is out of range, or the size is below what waits or below
+    /// the limit.
     pub fn modify_srq(
         &self,
         id: SrqId,
@@ -167,22 +168,17 @@ impl Nic {
             least: least.into(),
             most: most.into(),
         };
-        let size = max_wr.unwrap_or(srq.attr().max_wr);
-        if let Some(limit) = limit
-            && limit > size
+        let most = self.config.caps.max_wr;
+        if let Some(max_wr) = max_wr
+            && (max_wr == 0 || max_wr > most)
         {
-            return Err(out_of("srq limit", limit, 0, size));
+            return Err(out_of("srq max_wr", max_wr, 1, most));
         }
-        if let Some(max_wr) = max_wr {
-            let most = self.config.caps.max_wr;
-            if max_wr == 0 || max_wr > most {
-                return Err(out_of("srq max_wr", max_wr, 1, most));
-            }
-            srq.resize(max_wr).map_err(|waiting| out_of("srq max_wr", max_wr, waiting, most))?;
-        }
-        if let Some(limit) = limit
-            && srq.set_limit(limit)
-        {
+        let passed = srq.modify(limit, max_wr).map_err(|why| match why {
+            TooFew::ForLimit(size) => out_of("srq limit", limit.unwrap_or(0), 0, size),
+            TooFew::ForUse(least) => out_of("srq max_wr", max_wr.unwrap_or(0), least, most),
+        })?;
+        if passed {
             self.tell(AsyncEvent::SrqLimitReached(id));
         }
         Ok(())

@@ -209,6 +209,9 @@ impl Inner {
         let mut source = Source { nic: cx.nic, rq: rq.as_mut(), srq, pd };
         let mut env = Env { conn, memory: &cx.nic.memory, receives: &mut source, no_srq };
         let action = responder.on_request(&request, &mut env);
+        if let Some(arrived) = self.responder.take_broken_off() {
+            self.deliver(cx, None, &arrived);
+        }
         let cq = xrc_srq.as_ref().and_then(|srq| srq.xrc.as_ref()).map(|(_, cq)| cq);
         self.act(cx, &request, action, cq)
     }

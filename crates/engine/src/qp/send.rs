@@ -189,6 +189,10 @@ impl Inner {
         let Some(wqe) = self.sq.get(emit.index) else {
             return Ok(());
         };
+        if wqe.dest.as_ref().is_some_and(|(ah, ..)| ah.pd != self.conn.pd) {
+            // Linux drivers/infiniband/sw/rxe/rxe_av.c, rxe_get_av: told by the completion.
+            return Err((WcStatus::LocQpOpErr, Cause::at(Rule::AhOfOtherPd, emit.bth.psn)));
+        }
         let path = match (&wqe.dest, self.path) {
             (Some((ah, ..)), _) if self.conn.profile.datagram_port_of_own_qpn => {
                 Path { src_port: own_port(self.conn.qpn), ..ah.path }

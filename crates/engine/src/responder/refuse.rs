@@ -45,52 +45,64 @@ impl Responder {
         }
         let cause = Cause::at(rule, psn);
         let told = status != WcStatus::WrFlushErr;
-        let arrived = (told && self.has_taken).then(|| {
-            self.has_taken = false;
-            self.failed(request, status, cause)
-        });
+        let arrived = if told { self.fail_taken(request, status, cause) } else { None };
         Action::Fail { blame, arrived, cause, naked: nak.is_some() }
     }
 
-    fn failed(&self, request: &Request<'_>, status: WcStatus, cause: Cause) -> Arrived {
+    /// Lets an unreliable message go (IBA 9.8.2.2.3). Its receive WQE serves the next one, unless
+    /// it is of a shared queue.
+    pub(super) fn give_up(
+        &mut self,
+        refusal: Refusal,
+        request: &Request<'_>,
+        shared: bool,
+    ) -> Action {
+        self.message = Message::Broken;
+        let (why, status, rule) = match refusal {
+            Refusal::NotReady => return Action::Drop(Drop::NoReceive),
+            Refusal::Local(e) => {
+                let cause = Cause::at(Rule::LocalKey(e), request.psn());
+                let arrived = self.fail_taken(request, WcStatus::LocProtErr, cause);
+                return Action::Fail { blame: Blame::Local, arrived, cause, naked: false };
+            }
+            Refusal::TooLong(rule) => (Drop::TooLong, WcStatus::RemInvReqErr, rule),
+            Refusal::Invalid(rule @ Rule::OpcodeSequence(_)) => {
+                (Drop::BrokenMessage, WcStatus::RemInvReqErr, rule)
+            }
+            Refusal::Invalid(rule) => (Drop::NotAllowed, WcStatus::RemInvReqErr, rule),
+            Refusal::Access(e) | Refusal::Invalidate(e) => {
+                (Drop::NotAllowed, WcStatus::RemAccessErr, Rule::RemoteKey(e))
+            }
+        };
+        if shared {
+            self.break_off(request, status, Cause::at(rule, request.psn()));
+        }
+        Action::Drop(why)
+    }
+
+    /// A shared receive WQE does not wait at one QP for its next message: it completes in error,
+    /// and the QP goes on (Linux drivers/infiniband/sw/rxe/rxe_resp.c: class E).
+    pub(super) fn break_off(&mut self, request: &Request<'_>, status: WcStatus, cause: Cause) {
+        self.broken_off = self.fail_taken(request, status, cause);
+    }
+
+    /// What a message that was broken off has to tell of its shared receive WQE.
+    pub(crate) const fn take_broken_off(&mut self) -> Option<Arrived> {
+        self.broken_off.take()
+    }
+
+    /// The receive WQE at hand, if any, fails.
+    fn fail_taken(
+        &mut self,
+        request: &Request<'_>,
+        status: WcStatus,
+        cause: Cause,
+    ) -> Option<Arrived> {
         let is_send = request.info.operation == Operation::Send;
-        Arrived {
+        core::mem::take(&mut self.has_taken).then_some(Arrived {
             wr_id: self.taken.wr_id,
             status,
             opcode: if is_send { WcOpcode::Recv } else { WcOpcode::RecvRdmaWithImm },
-            byte_len: 0,
-            imm: None,
-            invalidated: None,
-            solicited: true,
-            cause: Some(cause),
-        }
-    }
-
-    /// Lets an unreliable message go (IBA 9.8.2.2.3). Its receive WQE serves the next one.
-    pub(super) fn give_up(&mut self, refusal: Refusal) -> Action {
-        self.message = Message::Broken;
-        Action::Drop(match refusal {
-            Refusal::NotReady => Drop::NoReceive,
-            Refusal::TooLong(_) => Drop::TooLong,
-            Refusal::Invalid(Rule::OpcodeSequence(_)) => Drop::BrokenMessage,
-            Refusal::Local(e) => {
-                let cause = Cause::new(Rule::LocalKey(e));
-                return Action::Fail {
-                    blame: Blame::Local,
-                    arrived: self.local_fault(cause),
-                    cause,
-                    naked: false,
-                };
-            }
-            Refusal::Invalid(_) | Refusal::Access(_) | Refusal::Invalidate(_) => Drop::NotAllowed,
-        })
-    }
-
-    fn local_fault(&mut self, cause: Cause) -> Option<Arrived> {
-        core::mem::take(&mut self.has_taken).then_some(Arrived {
-            wr_id: self.taken.wr_id,
-            status: WcStatus::LocProtErr,
-            opcode: WcOpcode::Recv,
             byte_len: 0,
             imm: None,
             invalidated: None,

@@ -25,6 +25,10 @@ impl Receives for One {
     fn pd(&self) -> PdId {
         self.1
     }
+
+    fn shared(&self) -> bool {
+        false
+    }
 }
 
 /// IBA C9-94: a SEND ends at 2^31 bytes, whatever its receive WQE holds.

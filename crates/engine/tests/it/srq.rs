@@ -1,13 +1,14 @@
 //! Shared receive queues.
 
 use urxe_engine::{
-    AsyncEvent, PostError, QpId, QpKind, QpState, RecvWr, SrqAttr, SrqId, SrqInit, VerbsError,
-    WcStatus,
+    AsyncEvent, Drop, PostError, QpId, QpKind, QpState, RecvWr, SrqAttr, SrqId, SrqInit,
+    VerbsError, WcStatus,
 };
 use urxe_memory::PdId;
 use urxe_wire::{Ext, Mtu};
 
-use crate::lab::{Node, lab};
+use crate::ask::{imm, reth};
+use crate::lab::{BASE, Node, lab};
 
 const OK: WcStatus = WcStatus::Success;
 
@@ -184,4 +185,104 @@ fn datagrams_take_from_an_srq() {
     let ext = Ext { deth: Some(deth), ..Ext::NONE };
     n.arrive_request(qp, "UD_SEND_ONLY", 0, ext, b"hello");
     assert_eq!((n.done(), n.bytes(1024 + 40, 5)), (vec![(1, OK)], b"hello".to_vec()));
+}
+
+/// A limit that is armed is not left above the size: it could never be reached again (Linux
+/// drivers/infiniband/sw/rxe/rxe_srq.c, `rxe_srq_chk_attr`).
+#[test]
+fn a_queue_does_not_shrink_below_its_limit() {
+    let n = lab();
+    let srq = srq_of(&n, n.pd, 8);
+    (1..6).for_each(|i| post(&n, srq, i).unwrap());
+    n.nic.modify_srq(srq, Some(5), None).unwrap();
+    n.nic.modify_srq(srq, None, Some(5)).unwrap();
+    n.nic.modify_srq(srq, None, Some(8)).unwrap();
+    (6..8).for_each(|i| post(&n, srq, i).unwrap());
+    n.nic.modify_srq(srq, Some(7), None).unwrap();
+    let srq_of_7 = SrqAttr { max_wr: 8, max_sge: 2, limit: 7 };
+    let range = |got, least| {
+        let (field, most) = ("srq max_wr", 1 << 14);
+        Err(VerbsError::Range { field, got, least, most })
+    };
+    assert_eq!(n.nic.modify_srq(srq, None, Some(6)), range(6, 7));
+    assert_eq!(n.nic.modify_srq(srq, Some(3), Some(6)), range(6, 7), "7 wait, whatever the limit");
+    assert_eq!(n.nic.query_srq(srq), Ok(srq_of_7), "nothing has changed");
+    let mut n = n;
+    let qp = rc(&mut n, srq);
+    for psn in 500..504 {
+        n.arrive_quiet(qp, "RC_SEND_ONLY", psn, Ext::NONE, b"x");
+    }
+    assert_eq!(n.async_events(), [AsyncEvent::SrqLimitReached(srq)]);
+    // Three wait, and no limit is armed.
+    assert_eq!(n.nic.modify_srq(srq, None, Some(2)), range(2, 3));
+    n.nic.modify_srq(srq, None, Some(3)).unwrap();
+    n.nic.modify_srq(srq, Some(2), None).unwrap();
+    n.arrive_quiet(qp, "RC_SEND_ONLY", 504, Ext::NONE, b"x");
+    assert_eq!(n.nic.query_srq(srq).unwrap().limit, 2);
+    // A limit that comes with the size counts instead of the old one.
+    n.nic.modify_srq(srq, Some(1), Some(2)).unwrap();
+    assert_eq!(n.nic.query_srq(srq), Ok(SrqAttr { max_wr: 2, max_sge: 2, limit: 1 }));
+}
+
+fn uc(n: &mut Node, srq: SrqId) -> QpId {
+    n.qp(QpKind::Uc, |init, attr| {
+        init.srq = Some(srq);
+        attr.path_mtu = Mtu::B256;
+    })
+}
+
+/// UC takes from an SRQ. A WQE of a message that is broken off does not wait for the QP's next
+/// one, where no other QP could have it: it completes in error, and the QP goes on (Linux
+/// drivers/infiniband/sw/rxe/rxe_resp.c: class E).
+#[test]
+fn a_broken_unreliable_message_gives_its_shared_wqe_back() {
+    const BROKEN: WcStatus = WcStatus::RemInvReqErr;
+    let mut n = lab();
+    let srq = srq_of(&n, n.pd, 8);
+    let qp = uc(&mut n, srq);
+    (1..7).for_each(|i| post(&n, srq, i).unwrap());
+    n.arrive_quiet(qp, "UC_SEND_FIRST", 500, Ext::NONE, &[1; 256]);
+    n.arrive_quiet(qp, "UC_SEND_LAST", 501, Ext::NONE, &[2; 8]);
+    assert_eq!((n.done(), n.bytes(1024 + 256, 8)), (vec![(1, OK)], vec![2; 8]));
+    // A gap.
+    n.arrive_quiet(qp, "UC_SEND_FIRST", 502, Ext::NONE, &[1; 256]);
+    n.arrive_quiet(qp, "UC_SEND_LAST", 504, Ext::NONE, b"x");
+    n.arrive_quiet(qp, "UC_SEND_LAST", 505, Ext::NONE, b"x");
+    assert_eq!((n.done(), n.dropped(Drop::BrokenMessage)), (vec![(2, BROKEN)], 2));
+    // The next message comes too soon; it is served all the same.
+    n.arrive_quiet(qp, "UC_SEND_FIRST", 506, Ext::NONE, &[1; 256]);
+    n.arrive_quiet(qp, "UC_SEND_ONLY", 507, Ext::NONE, b"y");
+    assert_eq!(n.done(), [(3, BROKEN), (4, OK)]);
+    // Longer than its WQE.
+    for (psn, which) in (508..).zip(["FIRST", "MIDDLE", "MIDDLE", "MIDDLE", "MIDDLE"]) {
+        n.arrive_quiet(qp, &format!("UC_SEND_{which}"), psn, Ext::NONE, &[1; 256]);
+    }
+    assert_eq!((n.done(), n.dropped(Drop::TooLong)), (vec![(5, BROKEN)], 1));
+    n.arrive_quiet(qp, "UC_SEND_ONLY", 513, Ext::NONE, b"z");
+    assert_eq!((n.done(), n.state(qp)), (vec![(6, OK)], QpState::Rts));
+    // Without a WQE, none is told of.
+    n.arrive_quiet(qp, "UC_SEND_FIRST", 514, Ext::NONE, &[1; 256]);
+    n.arrive_quiet(qp, "UC_SEND_ONLY", 515, Ext::NONE, b"z");
+    assert_eq!((n.done(), n.dropped(Drop::NoReceive)), (vec![], 2));
+}
+
+/// A WRITE takes its WQE with the last packet; what is broken off before has none to tell of.
+#[test]
+fn a_broken_unreliable_write_has_no_shared_wqe() {
+    let mut n = lab();
+    let srq = srq_of(&n, n.pd, 8);
+    let (qp, key) = (uc(&mut n, srq), n.mr.rkey);
+    (1..3).for_each(|i| post(&n, srq, i).unwrap());
+    let last = "UC_RDMA_WRITE_LAST_WITH_IMMEDIATE";
+    n.arrive_quiet(qp, "UC_RDMA_WRITE_FIRST", 500, reth(BASE, key, 300), &[1; 256]);
+    n.arrive_quiet(qp, last, 502, imm(Ext::NONE), &[3; 44]);
+    assert_eq!(n.done(), []);
+    n.arrive_quiet(qp, "UC_RDMA_WRITE_FIRST", 503, reth(BASE, key, 300), &[1; 256]);
+    n.arrive_quiet(qp, last, 504, imm(Ext::NONE), &[3; 44]);
+    assert_eq!(n.done(), [(1, OK)]);
+    // With its WQE, and of the wrong length or to the wrong place.
+    let only = "UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE";
+    n.arrive_quiet(qp, only, 505, imm(reth(BASE, key ^ 1, 4)), b"1234");
+    assert_eq!(n.done(), [(2, WcStatus::RemAccessErr)]);
+    assert_eq!(n.state(qp), QpState::Rts);
 }

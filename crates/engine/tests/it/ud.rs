@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use urxe_engine::{
-    AhAttr, AsyncEvent, Count, Drop, NicConfig, QpId, QpKind, QpState, Received, RecvWr, SendOp,
-    SendWr, UdDest, WcFlags, WcOpcode, WcStatus,
+    AhAttr, AsyncEvent, Count, Drop, NicConfig, QpId, QpKind, QpState, Received, RecvWr, Rule,
+    SendOp, SendWr, UdDest, WcFlags, WcOpcode, WcStatus,
 };
 use urxe_memory::Sge;
 use urxe_wire::{Bth, Deth, Ext, PKey, Psn, QKey, Qpn};
@@ -171,4 +171,29 @@ fn a_datagram_between_two_nics() {
     // What is posted with an AH that is gone is not taken.
     let wr = SendWr { dest, ..SendWr::new(2, SendOp::Send { imm: None }, &sges) };
     assert!(p.a.nic.post_send(p.a.now, qa, &wr, &mut p.a.sink).is_err());
+}
+
+/// An address handle is of its QP's PD. If not, the request fails by its completion, and the send
+/// queue with it (Linux drivers/infiniband/sw/rxe/rxe_av.c and rxe_req.c).
+#[test]
+fn an_address_handle_of_another_pd_fails_the_request() {
+    let mut n = lab();
+    let qp = ud(&mut n);
+    let other = n.nic.memory().alloc_pd().unwrap();
+    let to = AhAttr { dst: PEER, ..AhAttr::default() };
+    let [good, bad] = [n.pd, other].map(|pd| n.nic.create_ah(pd, &to).unwrap());
+    n.sink.full = true;
+    for (wr_id, ah) in [(1, good), (2, bad), (3, good)] {
+        let dest = Some(UdDest { ah, qpn: Qpn::new(9), qkey: Q_KEY });
+        n.send(qp, &SendWr { dest, ..SendWr::new(wr_id, SendOp::Send { imm: None }, &[]) });
+    }
+    n.sink.full = false;
+    n.pump();
+    assert_eq!(n.sink.sent.len(), 1);
+    let got = n.completions();
+    let statuses: Vec<_> = got.iter().map(|c| (c.wr_id, c.status)).collect();
+    assert_eq!(statuses, [(1, OK), (2, WcStatus::LocQpOpErr), (3, WcStatus::WrFlushErr)]);
+    assert_eq!(got[1].cause.map(|c| c.rule), Some(Rule::AhOfOtherPd));
+    assert!(got[1].explain().contains("another PD"), "{}", got[1].explain());
+    assert_eq!(n.state(qp), QpState::Sqe);
 }
