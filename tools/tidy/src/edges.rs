@@ -39,6 +39,7 @@ const ROOMS: &[Room] = &[
     room("urxe-rdmacm", &["urxe", "urxe-cm", "urxe-ibverbs"]),
     room("urxe-cli", &["urxe", "urxe-sim", "urxe-wire"]),
     room("urxe-tests", &[ANY]),
+    room("rxe-lab", &[]),
     room("tidy", &[]),
 ];
 

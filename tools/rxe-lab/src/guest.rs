@@ -1,0 +1,127 @@
+//! A guest: QEMU, its console, and the way to its agent.
+
+use std::fs::File;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::cache::Kernel;
+use crate::session::Session;
+use crate::{LabError, Options, link};
+
+/// Longer than a guest takes to come up on any machine: all of its instructions are emulated.
+const BOOT: Duration = Duration::from_secs(400);
+/// Between two looks at whether it is up.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A running guest; dropping it ends it.
+#[derive(Debug)]
+pub struct Guest {
+    number: u8,
+    qemu: Child,
+    console: PathBuf,
+}
+
+impl Guest {
+    pub(crate) fn start(
+        number: u8,
+        kernel: &Kernel,
+        image: &Path,
+        folder: &Path,
+        options: &Options,
+    ) -> Result<Self, LabError> {
+        let console = folder.join(format!("console-{number}"));
+        let log = folder.join(format!("qemu-{number}"));
+        let said = File::create(&log).map_err(LabError::file(&log))?;
+        // It ends with us, also if we are killed.
+        let mut qemu = Command::new("setpriv");
+        qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
+        qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults", "-no-reboot"]);
+        qemu.args(["-display", "none", "-m", &options.memory.to_string()]);
+        qemu.args(["-smp", &options.processors.to_string()]);
+        qemu.arg("-serial").arg(format!("file:{}", console.display()));
+        qemu.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(image);
+        qemu.arg("-append").arg(format!(
+            "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off lsm= nokaslr \
+             no_timer_check lab.guest={number} lab.mtu={}",
+            options.mtu
+        ));
+        let taps = [(link::tap(number), 0x88, options.mtu), (link::order_tap(number), 0x89, 1500)];
+        for (tap, net, mtu) in taps {
+            qemu.arg("-netdev");
+            qemu.arg(format!("tap,id={tap},ifname={tap},script=no,downscript=no,vhost=off"));
+            qemu.arg("-device");
+            qemu.arg(format!(
+                "virtio-net-pci,netdev={tap},mac=52:54:00:{net:02x}:00:{number:02x},\
+                 host_mtu={mtu},romfile="
+            ));
+        }
+        let errors = said.try_clone().map_err(LabError::file(&log))?;
+        let qemu = qemu.stdin(Stdio::null()).stdout(said).stderr(errors);
+        let qemu = qemu.spawn().map_err(LabError::file("setpriv"))?;
+        Ok(Self { number, qemu, console })
+    }
+
+    /// Its number, from 1.
+    #[must_use]
+    pub const fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// Waits until its agent answers.
+    pub(crate) fn wait(&mut self) -> Result<(), LabError> {
+        let end = Instant::now() + BOOT;
+        loop {
+            if let Ok(Some(status)) = self.qemu.try_wait() {
+                return Err(self.problem(format!("QEMU ended ({status})")));
+            }
+            if let Ok(mut session) = self.session()
+                && let Ok((0, _)) = session.exec("rdma link show rxe0/1")
+            {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                return Err(self.problem(format!("its agent did not answer in {BOOT:?}")));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// A session with its agent.
+    ///
+    /// # Errors
+    /// Where the agent does not answer.
+    pub fn session(&self) -> Result<Session, LabError> {
+        session(self.number)
+    }
+
+    fn problem(&self, problem: String) -> LabError {
+        let mut lines = Vec::new();
+        for path in
+            [self.console.with_file_name(format!("qemu-{}", self.number)), self.console.clone()]
+        {
+            let text = std::fs::read(path).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let last = text.lines().rev().take(15).map(str::to_owned).collect::<Vec<_>>();
+            lines.extend(last.into_iter().rev());
+        }
+        LabError::Guest { guest: self.number, problem, console: lines.join("\n") }
+    }
+}
+
+/// A session with the agent of guest `number`, from within the lab's namespace.
+pub(crate) fn session(number: u8) -> Result<Session, LabError> {
+    let to = SocketAddr::new(IpAddr::V4(link::agent(number)), link::AGENT_PORT);
+    let lost = |error| LabError::Lost { request: format!("connect {to}"), error };
+    let stream = TcpStream::connect_timeout(&to, Duration::from_secs(5)).map_err(lost)?;
+    Session::new(stream)
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        // Gone already, where it failed.
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
+    }
+}
