@@ -32,6 +32,10 @@ pub struct Common {
     /// Segmentation offload: on, off, or auto for addresses of this host only [env: URXE_GSO]
     #[arg(long, value_name = "HOW", help_heading = "Device")]
     pub gso: Option<String>,
+    /// Whether other processes may use the same address: on, off, or auto for addresses that are
+    /// not loopback's [env: URXE_SHARED]
+    #[arg(long, value_name = "HOW", help_heading = "Device")]
+    pub shared: Option<String>,
     /// Packets a QP may have in flight: 4 to 4194304 [env: URXE_WINDOW]
     #[arg(long, value_name = "N", help_heading = "Device")]
     pub window: Option<u32>,
@@ -98,6 +102,7 @@ impl Common {
         set("profile", self.profile.clone())?;
         set("icrc", self.icrc.clone())?;
         set("gso", self.gso.clone())?;
+        set("shared", self.shared.clone())?;
         set("window", self.window.map(|n| n.to_string()))?;
         set("buffer", self.buffer.map(|n| n.to_string()))?;
         set("port", self.port.clone())?;

@@ -101,6 +101,7 @@ fn object(config: &Config, context: &Context) -> Value {
         "state": state(&port.state),
         "profile": context.profile().name,
         "icrc": icrc(config.icrc),
+        "slot": caps.slot,
         "gso": caps.gso,
         "gso_everywhere": config.gso == Some(true),
         "gro": caps.gro,
@@ -130,6 +131,11 @@ fn text(
     }
     line("interface", &format!("{}, MTU {}", port.interface, port.link_mtu))?;
     line("port", &format!("{}, {}", caps.kind, state(&port.state)))?;
+    if let Some(slot) = caps.slot {
+        let first = u32::from(slot) << 18;
+        let range = format!("QPNs {first:#08x} to {:#08x}", first + 0x3_ffff);
+        line("shared address", &format!("slot {slot} of 1 to {}: {range}", urxe::SEATS))?;
+    }
     line("path MTU", &format!("{} of at most {}", port.active_mtu.bytes(), port.max_mtu.bytes()))?;
     line("profile", profile)?;
     line("window", &format!("{} PSNs of a QP in flight", config.window))?;

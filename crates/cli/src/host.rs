@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::path::Path;
 
-use urxe::Interface;
+use urxe::{Interface, Sharing};
 use urxe_wire::ROCE_UDP_PORT;
 
 #[cfg(test)]
@@ -49,6 +49,8 @@ pub(crate) fn sysctl(name: &str) -> Option<u64> {
 pub(crate) enum PortState {
     Free,
     Taken,
+    /// Processes of this user share it, and more can.
+    Shared(Sharing),
     /// The host refuses it for another reason.
     Refused(String),
 }
@@ -63,7 +65,9 @@ pub(crate) fn try_port(interface: &Interface) -> PortState {
     };
     match UdpSocket::bind(to) {
         Ok(_) => PortState::Free,
-        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => PortState::Taken,
+        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => {
+            urxe::who_shares(to.ip()).ok().flatten().map_or(PortState::Taken, PortState::Shared)
+        }
         Err(e) => PortState::Refused(crate::capture::without_code(&e)),
     }
 }
@@ -141,11 +145,16 @@ pub(crate) fn owners(inodes: &[u64]) -> Owners {
             else {
                 continue;
             };
-            let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            owners.of.insert(inode, (name.trim().to_owned(), pid));
+            owners.of.insert(inode, (program(pid).unwrap_or_default(), pid));
         }
     }
     owners
+}
+
+/// The name of a process's program.
+pub(crate) fn program(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim().to_owned())
 }
 
 /// The number of the socket that a descriptor of /proc/PID/fd is.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use serde::Serialize;
-use urxe::{Interface, Mtu};
+use urxe::{Holder, Interface, Mtu};
 use urxe_wire::Gid;
 
 use crate::command::{Done, Failure};
@@ -40,6 +40,17 @@ struct Row {
     udp: String,
     /// What `--port raw:INTERFACE` would meet.
     raw: String,
+    /// Those who share it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shared_by: Vec<Sharer>,
+}
+
+/// A process that shares an address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Sharer {
+    slot: u8,
+    process: u32,
+    program: String,
 }
 
 /// Lists them.
@@ -67,6 +78,7 @@ fn row(interface: &Interface, port: &PortState, rights: Option<bool>) -> Row {
     let link_local = matches!(address, std::net::IpAddr::V6(a) if a.is_unicast_link_local());
     let udp = match port {
         PortState::Taken => "taken".to_owned(),
+        PortState::Shared(sharing) => format!("shared by {}", sharing.holders.len()),
         PortState::Refused(why) => why.clone(),
         // Its packets would need the interface beside the address.
         PortState::Free if link_local => "link-local".to_owned(),
@@ -75,7 +87,7 @@ fn row(interface: &Interface, port: &PortState, rights: Option<bool>) -> Row {
     let raw = match (port, rights, ethernet) {
         (_, _, false) => "no Ethernet",
         (_, Some(false), _) => "no rights",
-        (PortState::Taken, ..) => "taken",
+        (PortState::Taken | PortState::Shared(_), ..) => "taken",
         (_, None, _) => "unknown",
         (_, Some(true), _) => "yes",
     };
@@ -89,7 +101,15 @@ fn row(interface: &Interface, port: &PortState, rights: Option<bool>) -> Row {
         path_mtu: Mtu::largest_for_link(*mtu).map(Mtu::bytes),
         udp,
         raw: raw.to_owned(),
+        shared_by: match port {
+            PortState::Shared(sharing) => sharing.holders.iter().map(sharer).collect(),
+            _ => Vec::new(),
+        },
     }
+}
+
+fn sharer(&Holder { slot, pid }: &Holder) -> Sharer {
+    Sharer { slot, process: pid, program: host::program(pid).unwrap_or_default() }
 }
 
 /// Titles of the columns, and what stands in them.
@@ -110,8 +130,8 @@ fn cells(row: &Row) -> [String; 9] {
     ]
 }
 
-fn table(rows: &[Row], palette: &Palette, out: &mut dyn Write) -> std::io::Result<()> {
-    let rows: Vec<_> = rows.iter().map(cells).collect();
+fn table(all: &[Row], palette: &Palette, out: &mut dyn Write) -> std::io::Result<()> {
+    let rows: Vec<_> = all.iter().map(cells).collect();
     let widths: [usize; 9] = std::array::from_fn(|at| {
         let longest = rows.iter().map(|row| row[at].len()).max().unwrap_or(0);
         longest.max(TITLES[at].len())
@@ -123,6 +143,13 @@ fn table(rows: &[Row], palette: &Palette, out: &mut dyn Write) -> std::io::Resul
     writeln!(out, "{}", paint(palette.header, line(TITLES)))?;
     for row in &rows {
         writeln!(out, "{}", line(row.each_ref().map(String::as_str)))?;
+    }
+    for row in all.iter().filter(|row| !row.shared_by.is_empty()) {
+        writeln!(out, "\n{}", paint(palette.header, format!("{} is shared by", row.address)))?;
+        for Sharer { slot, process, program } in &row.shared_by {
+            let name = if program.is_empty() { "" } else { &format!(" ({program})") };
+            writeln!(out, "  slot {slot:>2}  process {process}{name}")?;
+        }
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use urxe_wire::{ICRC_LEN, IcrcPrefix};
 
 use crate::frame;
+use crate::shared::slot_of;
 
 mod rx;
 
@@ -199,17 +200,21 @@ impl TxBatch {
     }
 
     /// How many packets from `from` on are one run: of one flow and size (the last may be
-    /// shorter), at most `max` and `max_bytes`.
+    /// shorter), at most `max` and `max_bytes`. All are for one slot: where processes share the
+    /// destination, the host there gives a run to the first packet's.
     pub(crate) fn run(&self, from: usize, max: usize, max_bytes: usize) -> usize {
         let mut rest = self.packets.range(from..);
         let Some(first) = rest.next() else {
             return 0;
         };
         let (size, mut bytes, mut n) = (first.range.len(), first.range.len(), 1);
+        let slot = |packet: &TxPacket| slot_of(&self.bytes[packet.range.clone()]);
+        let first_slot = slot(first);
         for packet in rest {
             let len = packet.range.len();
             bytes += len;
-            if n == max || bytes > max_bytes || packet.flow != first.flow || len > size {
+            let same = packet.flow == first.flow && slot(packet) == first_slot;
+            if n == max || bytes > max_bytes || !same || len > size {
                 break;
             }
             n += 1;

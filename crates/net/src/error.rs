@@ -3,6 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 
+use crate::shared::Holders;
+
 /// Why a port could not be opened or set. Says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -12,10 +14,45 @@ pub enum PortError {
     NotOurs(IpAddr),
     /// Somebody else has UDP port 4791 of this address.
     #[error(
-        "UDP port 4791 of {0} is taken: another urxe, or the kernel's rdma_rxe, has it; stop it, \
-         or give another address (on loopback any of 127.0.0.0/8)"
+        "UDP port 4791 of {0} is taken: another program or user, a urxe that does not share it, or \
+         the kernel's rdma_rxe has it (`urxe doctor` tells); stop it, or give another address (on \
+         loopback any of 127.0.0.0/8)"
     )]
     Taken(IpAddr),
+    /// Another user shares the address.
+    #[error(
+        "{address} is shared by the processes of user {user}, and a user's processes share it with \
+         nobody else's: give another address, or --port raw:INTERFACE on an address of its own"
+    )]
+    OtherUser {
+        /// The address.
+        address: IpAddr,
+        /// The other user's number.
+        user: u32,
+    },
+    /// As many processes share the address as can.
+    #[error(
+        "all {} places on {address} are taken, by the processes {holders}: end one, or give \
+         another address (`urxe ports` lists them)",
+        crate::shared::SEATS
+    )]
+    NoSlot {
+        /// The address.
+        address: IpAddr,
+        /// Those who have them.
+        holders: Holders,
+    },
+    /// The broker of a shared address does not answer.
+    #[error(
+        "the broker of {address}, process {broker}, does not answer: let it go on if it is \
+         stopped (kill -CONT), else end it (kill), and try again"
+    )]
+    NoAnswer {
+        /// The address.
+        address: IpAddr,
+        /// Its process; 0 where that is not to be seen.
+        broker: u32,
+    },
     /// The address means an interface too, which a UDP port does not keep.
     #[error(
         "{0} is link-local, and a udp port cannot tell on which link; give another address of the \

@@ -14,6 +14,7 @@ pub mod impair;
 mod netlink;
 mod port;
 pub mod raw;
+pub mod shared;
 mod stats;
 mod sys;
 pub mod tap;

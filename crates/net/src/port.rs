@@ -129,6 +129,9 @@ pub struct PortCaps {
     pub gro: bool,
     /// Whether all of a packet that the ICRC covers can be seen.
     pub sees_ip_header: bool,
+    /// Which slot of its address it has, where several processes share it: the upper six bits of
+    /// its QPNs.
+    pub slot: Option<u8>,
 }
 
 /// How the ICRC of what arrives is looked at.

@@ -68,6 +68,8 @@ stats! {
     rx_overrun,
     /// Packets to a group that the port did not join.
     rx_other_group,
+    /// Packets for another process on a shared address, which the host had gathered with ours.
+    rx_other_slot,
 }
 
 impl PortStats {

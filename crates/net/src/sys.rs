@@ -4,16 +4,31 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use socket2::{SockAddr, SockAddrStorage, Socket};
+use socket2::{SockAddr, SockAddrStorage, SockFilter, Socket};
 
 /// Sets an integer socket option.
 pub(crate) fn set(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {
+    set_fd(socket.as_fd(), level, name, value)
+}
+
+/// As [`set`].
+pub(crate) fn set_fd(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     let len = libc::socklen_t::try_from(size_of::<i32>()).unwrap_or(4);
+    let fd = fd.as_raw_fd();
     // SAFETY: the descriptor is open, `value` lives through the call and is `len` bytes long.
-    let rc = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), len)
-    };
+    let rc = unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), len) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// An integer socket option.
+pub(crate) fn get(socket: &Socket, level: i32, name: i32) -> io::Result<i32> {
+    let mut value = 0;
+    let mut len = libc::socklen_t::try_from(size_of::<i32>()).unwrap_or(4);
+    let (fd, out) = (socket.as_raw_fd(), (&raw mut value).cast());
+    // SAFETY: the descriptor is open; `value` is writable, `len` bytes long, and lives through the
+    // call.
+    let rc = unsafe { libc::getsockopt(fd, level, name, out, &raw mut len) };
+    if rc == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
 /// As large as asked for if we may, else as large as the host lets anyone.
@@ -40,6 +55,39 @@ pub(crate) fn drops(socket: &Socket) -> io::Result<u32> {
     // call.
     let rc = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, out, &raw mut len) };
     if rc == 0 { Ok(info[8]) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets `filter` say which socket of a group a packet is for, counted from 0 in the order in which
+/// they joined. `socket` is one of them.
+pub(crate) fn attach_group_filter(socket: &Socket, filter: &[SockFilter]) -> io::Result<()> {
+    // SockFilter is laid out as sock_filter is.
+    let program = libc::sock_fprog {
+        len: libc::c_ushort::try_from(filter.len()).unwrap_or(0),
+        filter: filter.as_ptr().cast_mut().cast(),
+    };
+    let len = libc::socklen_t::try_from(size_of_val(&program)).unwrap_or(16);
+    let (fd, value) = (socket.as_raw_fd(), (&raw const program).cast());
+    let name = libc::SO_ATTACH_REUSEPORT_CBPF;
+    // SAFETY: the descriptor is open; the program and its steps live through the call, which reads
+    // them.
+    let rc = unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, name, value, len) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Who is at the other end of a Unix socket: process and user. The process is 0 where it is not to
+/// be seen from here.
+pub(crate) fn peer(fd: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
+    let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = libc::socklen_t::try_from(size_of_val(&who)).unwrap_or(12);
+    let (fd, out) = (fd.as_raw_fd(), (&raw mut who).cast());
+    // SAFETY: the descriptor is open; `who` is writable, `len` bytes long, and lives through the
+    // call.
+    let rc =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, out, &raw mut len) };
+    if rc != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((u32::try_from(who.pid).unwrap_or(0), who.uid))
 }
 
 /// The link-level address of an interface: where a packet socket is bound or sends to.
@@ -69,7 +117,6 @@ pub(crate) fn wait_writable(fd: BorrowedFd<'_>, timeout_ms: i32) -> io::Result<(
 }
 
 /// Waits until `fd` has something, or for `timeout_ms`; says whether it has.
-#[cfg(test)]
 pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout_ms: i32) -> io::Result<bool> {
     poll(fd, libc::POLLIN, timeout_ms)
 }

@@ -14,6 +14,7 @@ use parking_lot::RwLock;
 use socket2::Socket;
 use urxe_wire::{Mtu, ROCE_UDP_PORT};
 
+use crate::shared::{Seat, slot_of};
 use crate::sys::{self, Epoll};
 use crate::{Port, PortCaps, PortError, PortStats, RxBatch, TxBatch};
 
@@ -24,7 +25,7 @@ mod socket;
 pub use interface::{Interface, interfaces};
 
 use message::{Rx, Tx};
-pub(crate) use socket::bind;
+pub(crate) use socket::{bind, enable_gro, socket_for};
 use socket::{open, source_socket};
 
 #[cfg(test)]
@@ -51,13 +52,15 @@ pub struct UdpConfig {
     pub gso: Option<bool>,
     /// Bytes that may wait in each socket's buffers; the host may allow less.
     pub buffer: usize,
+    /// Whether other processes may have ports of this address; see [`crate::shared`].
+    pub shared: bool,
 }
 
 impl UdpConfig {
-    /// A port of `address` with buffers of 4 MiB.
+    /// A port of `address` alone, with buffers of 4 MiB.
     #[must_use]
     pub const fn new(address: IpAddr) -> Self {
-        Self { address, mtu: None, gso: None, buffer: 4 << 20 }
+        Self { address, mtu: None, gso: None, buffer: 4 << 20, shared: false }
     }
 }
 
@@ -68,6 +71,8 @@ pub struct UdpPort {
     gso: Option<bool>,
     /// Receives, and sends what comes from port 4791.
     main: Socket,
+    /// Behind the socket, which closes first.
+    seat: Option<Seat>,
     /// Send only, each from a port of its own.
     sources: Vec<(u16, Socket)>,
     groups: RwLock<Vec<(IpAddr, Socket)>>,
@@ -91,7 +96,12 @@ impl UdpPort {
     /// Where the address is not ours or taken, the MTU does not fit, or the host refuses.
     pub fn open(config: &UdpConfig) -> Result<Self, PortError> {
         let address = config.address;
-        let main = open(address, ROCE_UDP_PORT, config.buffer)?;
+        let (main, seat) = if config.shared {
+            let (main, seat) = Seat::take(address, config.buffer)?;
+            (main, Some(seat))
+        } else {
+            (open(address, ROCE_UDP_PORT, config.buffer)?, None)
+        };
         let interface = interface::of(address)?;
         let (name, link_mtu) = (interface.name, interface.mtu);
         let mtu = path_mtu(&name, link_mtu, config.mtu)?;
@@ -99,7 +109,8 @@ impl UdpPort {
         for _ in 0..SOURCES {
             sources.push(source_socket(address, config.buffer)?);
         }
-        let gro = socket::enable_gro(&main);
+        // Where the address is shared, the broker says whether.
+        let gro = if seat.is_some() { socket::is_gathering(&main) } else { enable_gro(&main) };
         let epoll = Epoll::new().map_err(PortError::socket("epoll", address))?;
         epoll.add(main.as_fd()).map_err(PortError::socket("epoll", address))?;
         let caps = PortCaps {
@@ -111,12 +122,14 @@ impl UdpPort {
             gso: config.gso != Some(false),
             gro,
             sees_ip_header: false,
+            slot: seat.as_ref().map(|seat| seat.slot),
         };
         tracing::debug!(?caps, "port open");
         Ok(Self {
             caps,
             gso: config.gso,
             main,
+            seat,
             sources,
             groups: RwLock::default(),
             near: RwLock::default(),
@@ -187,6 +200,18 @@ impl UdpPort {
         }
     }
 
+    /// Packets of one flow that the host gathers may be for several slots, and all are given to the
+    /// first one's socket. The others are lost, once: then nothing is gathered any more.
+    fn look_for_mixed_runs(&self, batch: &RxBatch) {
+        let Some(seat) = &self.seat else { return };
+        let strays = batch.strays(|packet| slot_of(packet) != seat.slot, self.caps.address);
+        if strays != 0 {
+            tracing::debug!(strays, "gathered with others' packets");
+            PortStats::add(&self.stats.rx_other_slot, strays);
+            seat.mixed();
+        }
+    }
+
     /// A packet that can never go is counted and let go: to the peer it is lost.
     fn on_send_error(&self, e: &io::Error, batch: &mut TxBatch, n: usize) -> io::Result<bool> {
         let counter = match e.raw_os_error() {
@@ -254,6 +279,7 @@ impl Port for UdpPort {
             PortStats::add(&self.stats.rx_calls, 1);
             PortStats::add(&self.stats.rx_packets, n as u64);
             PortStats::add(&self.stats.rx_runs, rx.runs() as u64);
+            self.look_for_mixed_runs(batch);
         }
         Ok(n)
     }

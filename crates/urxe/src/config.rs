@@ -56,6 +56,11 @@ pub struct Config {
     pub icrc: IcrcMode,
     /// Segmentation offload (`URXE_GSO`: on, off, auto): `None` for addresses of this host only.
     pub gso: Option<bool>,
+    /// Whether other processes of the user may have devices of the same address (`URXE_SHARED`: on,
+    /// off, auto): `None` for addresses that are not loopback's. Only with UDP sockets. The first
+    /// process starts a broker, a process of its own that ends with the last one; a device then has
+    /// 2^18 of the QPNs.
+    pub shared: Option<bool>,
     /// Limits.
     pub caps: Caps,
     /// PSNs a QP may have in flight (`URXE_WINDOW`: 4 to 4194304).
@@ -78,6 +83,7 @@ impl Default for Config {
             profile: Profile::STRICT,
             icrc: IcrcMode::Solve,
             gso: None,
+            shared: None,
             caps: Caps::default(),
             window: 256,
             observer: None,
@@ -98,11 +104,21 @@ fn port_kind(name: &str, value: &str) -> Result<PortKind, Error> {
     }
 }
 
+/// `None` for auto.
+fn switch(name: &str, value: &str) -> Result<Option<bool>, Error> {
+    match value {
+        "auto" => Ok(None),
+        "on" => Ok(Some(true)),
+        "off" => Ok(Some(false)),
+        _ => Err(wrong(name, value, "wanted on, off or auto")),
+    }
+}
+
 impl Config {
     /// What [`Self::set`] knows: each is a variable with `URXE_` before it, in capitals.
-    pub const NAMES: [&'static str; 18] = [
+    pub const NAMES: [&'static str; 19] = [
         "addr", "port", "mtu", "profile", "icrc", "gso", "window", "seed", "pcap", "loss", "dup",
-        "reorder", "corrupt", "delay", "jitter", "rate", "faults", "buffer",
+        "reorder", "corrupt", "delay", "jitter", "rate", "faults", "buffer", "shared",
     ];
 
     /// The default, changed by `URXE_*` variables of the environment.
@@ -151,14 +167,8 @@ impl Config {
                     Profile::by_name(value).ok_or_else(|| wrong(name, value, problem))?;
             }
             "icrc" => self.icrc = value.parse().map_err(|e| wrong(name, value, format!("{e}")))?,
-            "gso" => {
-                self.gso = match value {
-                    "auto" => None,
-                    "on" => Some(true),
-                    "off" => Some(false),
-                    _ => return Err(wrong(name, value, "wanted on, off or auto")),
-                }
-            }
+            "gso" => self.gso = switch(name, value)?,
+            "shared" => self.shared = switch(name, value)?,
             "window" => {
                 let n = number("4 to 4194304")?;
                 let fits = u32::try_from(n).ok().filter(|n| (4..=1 << 22).contains(n));

@@ -73,6 +73,7 @@ impl Device {
             profile: config.profile,
             seed: u32::try_from(seed & 0xffff_ffff).unwrap_or(0),
             max_window: config.window,
+            slot: caps.slot.unwrap_or(0),
             ..NicConfig::new(caps.address)
         })?;
         let device = Arc::new(Self {

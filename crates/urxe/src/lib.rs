@@ -84,6 +84,7 @@ pub use urxe_engine::{
 };
 pub use urxe_engine::{CqId, Drop as DropReason, Why};
 pub use urxe_memory::{Access, Buffer, KeyError, MemoryError, MrInfo, MwId, MwInfo, MwType, Sge};
+pub use urxe_net::shared::{Holder, SEATS, Sharing, who_shares};
 pub use urxe_net::udp::{Interface, interfaces};
 pub use urxe_net::{Flow, IcrcMode, PortCaps, PortError, PortStatsSnapshot};
 pub use urxe_wire::{AckTimeout, FlushLevel, FlushScope, Gid, Mtu, Psn, QKey, Qpn, RnrTimer};

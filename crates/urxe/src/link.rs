@@ -39,7 +39,8 @@ impl Link {
 fn udp(config: &Config) -> Result<UdpPort, Error> {
     for address in config.candidates() {
         let Config { mtu, gso, buffer, .. } = *config;
-        let udp = UdpConfig { address, mtu, gso, buffer };
+        let shared = config.shared.unwrap_or(!address.is_loopback());
+        let udp = UdpConfig { address, mtu, gso, buffer, shared };
         match UdpPort::open(&udp) {
             Ok(port) => return Ok(port),
             Err(PortError::Taken(_)) if config.address == Address::Loopback => {}

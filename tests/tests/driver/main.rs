@@ -12,9 +12,11 @@ mod loopback;
 #[path = "../../../crates/net/tests/netns/namespace.rs"]
 mod namespace;
 mod operations;
+mod peer;
 mod pressure;
 mod processes;
 mod rig;
+mod sharing;
 mod spaces;
 mod threads;
 mod waking;

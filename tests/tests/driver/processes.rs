@@ -1,68 +1,9 @@
 //! Two programs of one host.
 
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use urxe::{Config, Context, QpKind, SendOp, WcStatus};
 
-use urxe::{Config, Context, Endpoint, QpKind, SendOp, WcStatus};
-
+use crate::peer::{Peer, hex};
 use crate::rig::{PATIENCE, Side, open, patient, pattern};
-
-/// A peer in a process of its own.
-struct Peer {
-    process: Child,
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
-    end: Endpoint,
-    remote: u64,
-    rkey: u32,
-}
-
-impl Peer {
-    fn start(settings: &[(&str, &str)]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_urxe-peer"))
-            .envs(settings.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let orders = process.stdin.take().unwrap();
-        let mut answers = BufReader::new(process.stdout.take().unwrap());
-        let mut line = String::new();
-        answers.read_line(&mut line).unwrap();
-        let parts: Vec<&str> = line.split_whitespace().collect();
-        let end = parts[..3].join(" ").parse().unwrap();
-        let (remote, rkey) = (parts[3].parse().unwrap(), parts[4].parse().unwrap());
-        Self { process, orders, answers, end, remote, rkey }
-    }
-
-    fn say(&mut self, order: &str) -> String {
-        writeln!(self.orders, "{order}").unwrap();
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    fn connect(&mut self, side: &Side) {
-        assert_eq!(self.say(&format!("connect {}", side.qp.endpoint())), "ok");
-        side.qp.connect(&self.end).unwrap();
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // Gone already, where the test killed it.
-        let _ = self.process.kill();
-        self.process.wait().unwrap();
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").unwrap();
-        text
-    })
-}
 
 fn exchange(context: &Context, settings: &[(&str, &str)]) {
     let mut peer = Peer::start(settings);
@@ -126,8 +67,7 @@ fn a_killed_peer_costs_its_connections_and_nothing_else() {
         sides[0].qp.post_send(n, write(dying), &[sides[0].mr.sge(0..20_000)]).unwrap();
     }
     sides[0].done();
-    dying.process.kill().unwrap();
-    dying.process.wait().unwrap();
+    dying.kill();
     // Whatever arrived before, this one does not.
     sides[0].qp.post_send(100, write(dying), &[sides[0].mr.sge(0..8)]).unwrap();
     let mut statuses = Vec::new();
@@ -143,4 +83,68 @@ fn a_killed_peer_costs_its_connections_and_nothing_else() {
     sides[1].qp.post_send(1, write(other), &[sides[1].mr.sge(0..10)]).unwrap();
     sides[1].done();
     assert_eq!(other.say("read 0 10"), hex(b"still here"));
+}
+
+/// Two peers that send to each other; the test only tells them what.
+fn both_ways(mut run: impl FnMut(&mut Peer, &mut Peer)) {
+    let (mut a, mut b) = (Peer::start(&[]), Peer::start(&[]));
+    run(&mut a, &mut b);
+    run(&mut b, &mut a);
+}
+
+/// Sends by `how` from one to the other, each message with bytes of its own.
+fn messages(from: &mut Peer, to: &mut Peer, how: &str, headers: usize) {
+    for (n, len) in [1, 7, 1000].into_iter().enumerate() {
+        let byte = n + 1;
+        to.order("write 0 0 4096");
+        to.order(&format!("receive 0 {}", len + headers));
+        from.order(&format!("write 8000 {byte} {len}"));
+        from.order(&format!("{how} 8000 {len}"));
+        from.done("request 77");
+        to.done("request 0");
+        let there = to.say(&format!("read {headers} {}", len + 1));
+        let mut wanted = vec![u8::try_from(byte).unwrap(); len];
+        wanted.push(0);
+        assert_eq!(there, hex(&wanted), "{how} {len}");
+    }
+}
+
+fn connected(from: &mut Peer, to: &mut Peer, kinds: [&str; 2]) -> u32 {
+    let (a, b) = (from.make(kinds[0]), to.make(kinds[1]));
+    from.order(&format!("connect {}", b.end));
+    to.order(&format!("connect {}", a.end));
+    b.srqn
+}
+
+#[test]
+fn uc_between_two_processes() {
+    both_ways(|a, b| {
+        connected(a, b, ["uc", "uc"]);
+        messages(a, b, "send", 0);
+    });
+}
+
+#[test]
+fn ud_between_two_processes() {
+    both_ways(|a, b| {
+        a.make("ud");
+        let to = b.make("ud").end;
+        messages(a, b, &format!("sendto {} {}", to.address, to.qpn.value()), 40);
+    });
+}
+
+#[test]
+fn a_shared_receive_queue_in_another_process() {
+    both_ways(|a, b| {
+        connected(a, b, ["rc", "srq"]);
+        messages(a, b, "send", 0);
+    });
+}
+
+#[test]
+fn xrc_between_two_processes() {
+    both_ways(|a, b| {
+        let srqn = connected(a, b, ["xrc", "xrcsrq"]);
+        messages(a, b, &format!("sendsrq {srqn}"), 0);
+    });
 }

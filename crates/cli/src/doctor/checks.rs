@@ -1,9 +1,10 @@
 //! The checks, one a function.
 
-use std::net::{Ipv6Addr, UdpSocket};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::path::Path;
 
-use urxe::{Config, Context, Error, Mtu, PortCaps, PortError, PortKind};
+use urxe::{Config, Context, Error, Mtu, PortCaps, PortError, PortKind, Sharing};
 use urxe_wire::ROCE_UDP_PORT;
 
 use super::report::Check;
@@ -71,15 +72,36 @@ pub(super) fn address(opened: &Result<Context, Error>) -> Check {
 pub(super) struct Holders {
     pub(super) sockets: Vec<Holder>,
     pub(super) owners: Owners,
+    /// Those of the addresses that processes of this user share.
+    pub(super) shared: Vec<(IpAddr, Sharing)>,
 }
 
 impl Holders {
     /// Looks before the device of the doctor is there.
     pub(super) fn look() -> Self {
-        let sockets = host::holders();
+        let mut sockets = host::holders();
+        let addresses: BTreeSet<_> = sockets.iter().map(|holder| holder.address).collect();
+        let sharing = |address| Some((address, urxe::who_shares(address).ok()??));
+        let shared: Vec<_> = addresses.into_iter().filter_map(sharing).collect();
+        sockets.retain(|holder| !shared.iter().any(|(address, _)| *address == holder.address));
         let inodes: Vec<_> = sockets.iter().map(|holder| holder.inode).collect();
         let owners = if inodes.is_empty() { Owners::default() } else { host::owners(&inodes) };
-        Self { sockets, owners }
+        Self { sockets, owners, shared }
+    }
+
+    /// A line for each address.
+    fn all(&self) -> Vec<String> {
+        let mut all: Vec<_> = self.sockets.iter().map(|holder| self.one(holder)).collect();
+        all.dedup();
+        all.extend(self.shared.iter().map(|(address, sharing)| {
+            let one = |&urxe::Holder { slot, pid }: &urxe::Holder| {
+                let name = host::program(pid).map_or_else(String::new, |name| format!("{name}, "));
+                format!("{name}process {pid}, in slot {slot}")
+            };
+            let holders: Vec<_> = sharing.holders.iter().map(one).collect();
+            format!("{address} shared by {}", holders.join("; by "))
+        }));
+        all
     }
 
     fn one(&self, holder: &Holder) -> String {
@@ -99,10 +121,10 @@ impl Holders {
 /// Tells who has UDP port 4791; a problem only if the device could not be opened for it.
 pub(super) fn port_4791(holders: &Holders, in_the_way: bool) -> Check {
     const WHAT: &str = "UDP port 4791";
-    if holders.sockets.is_empty() {
+    let all = holders.all();
+    if all.is_empty() {
         return Check::ok(WHAT, "free on all addresses");
     }
-    let all: Vec<_> = holders.sockets.iter().map(|holder| holders.one(holder)).collect();
     let found = format!("taken on {}", all.join("; on "));
     if !in_the_way {
         return Check::ok(WHAT, found);

@@ -43,7 +43,7 @@ fn holders(addresses: &[&str], hidden: bool) -> Holders {
         |(inode, address): (u64, &&str)| Holder { address: address.parse().unwrap(), inode };
     let sockets = (1..).zip(addresses).map(holder).collect();
     let of = [(1, ("ping".to_owned(), 77))].into();
-    Holders { sockets, owners: Owners { of, hidden } }
+    Holders { sockets, owners: Owners { of, hidden }, shared: Vec::new() }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Packets that came.
 
+use std::net::IpAddr;
+
 use urxe_wire::{ICRC_LEN, IcrcPrefix, Verdict};
 
 use super::Flow;
@@ -92,6 +94,13 @@ impl RxBatch {
             let Segment { flow, bytes, record, .. } = segment;
             f(RxPacket { flow, bytes, verdict, record });
         }
+    }
+
+    /// How many packets to `dst` that came in runs are `stray`.
+    pub(crate) fn strays(&self, stray: impl Fn(&[u8]) -> bool, dst: IpAddr) -> u64 {
+        let runs = self.arrivals.iter().filter(|a| a.len > a.stride && a.flow.dst == dst);
+        let packets = runs.flat_map(|a| self.bytes[a.start..a.start + a.len].chunks(a.stride));
+        packets.filter(|packet| stray(packet)).count() as u64
     }
 
     /// All datagrams.

@@ -57,6 +57,7 @@ impl RawPort {
             gso: false,
             gro: true,
             sees_ip_header: true,
+            slot: None,
         };
         tracing::debug!(?caps, mac = %link.mac, "port open");
         let knows_neighbours = vlan.is_none_or(|tag| tag.id == 0);

@@ -6,11 +6,11 @@ use socket2::{Domain, Protocol, Socket, Type};
 use urxe_wire::ROCE_UDP_PORT;
 
 use crate::PortError;
-use crate::sys::{set, set_buffers};
+use crate::sys::{get, set, set_buffers};
 
 /// An unbound socket of the family of `address` whose packets have DF and IP identification 0, and
 /// which tells of each packet's traffic class and TTL.
-fn socket_for(address: IpAddr, buffer: usize) -> Result<Socket, PortError> {
+pub(crate) fn socket_for(address: IpAddr, buffer: usize) -> Result<Socket, PortError> {
     let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let fail = |call| PortError::socket(call, address);
     let socket = Socket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))
@@ -72,8 +72,13 @@ pub(super) fn source_socket(address: IpAddr, buffer: usize) -> Result<(u16, Sock
 }
 
 /// Whether the host gathers what arrives.
-pub(super) fn enable_gro(socket: &Socket) -> bool {
+pub(crate) fn enable_gro(socket: &Socket) -> bool {
     set(socket, libc::IPPROTO_UDP, libc::UDP_GRO, 1).is_ok()
+}
+
+/// As it was set.
+pub(super) fn is_gathering(socket: &Socket) -> bool {
+    get(socket, libc::IPPROTO_UDP, libc::UDP_GRO).is_ok_and(|on| on != 0)
 }
 
 /// A socket that gets what is sent to `group` over the interface of `address`.

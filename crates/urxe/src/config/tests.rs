@@ -15,6 +15,9 @@ fn each_setting_is_read() {
     assert_eq!(set("ICRC", "strict").unwrap().icrc, IcrcMode::Strict);
     assert_eq!(set("GSO", "off").unwrap().gso, Some(false));
     assert_eq!(set("GSO", "auto").unwrap().gso, None);
+    assert_eq!(set("SHARED", "on").unwrap().shared, Some(true));
+    assert_eq!(set("SHARED", "off").unwrap().shared, Some(false));
+    assert_eq!(set("SHARED", "auto").unwrap().shared, None);
     assert_eq!(set("WINDOW", "64").unwrap().window, 64);
     assert_eq!(set("PORT", "raw:eth0").unwrap().port, PortKind::Raw("eth0".into()));
     assert_eq!(set("PORT", "udp").unwrap().port, PortKind::Udp);
@@ -39,6 +42,7 @@ fn what_cannot_be_read_says_what_is_wanted() {
     wants("PROFILE", "mlx", "strict, rxe or connectx");
     wants("ICRC", "maybe", "strict, solve or off");
     wants("GSO", "1", "on, off or auto");
+    wants("SHARED", "yes", "on, off or auto");
     wants("WINDOW", "3", "4 to 4194304");
     wants("PORT", "raw:", "raw:eth0");
     wants("PORT", "tcp", "wanted udp");

@@ -1,0 +1,211 @@
+//! The broker itself: one thread, one loop, no allocation; see [`super::launch`] for why.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+
+use super::launch::Parts;
+use super::message::{Answer, LONGEST, Pids, Request};
+use super::{GSI_SLOT, SEATS, SLOTS, group, pass};
+
+/// Connections at once: a process each, and some that only ask.
+const CONNECTIONS: usize = SEATS + 33;
+/// A broker that nobody needs ends after so long; one that is no longer needed, at once.
+const UNUSED: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+
+struct Connection {
+    socket: OwnedFd,
+    pid: u32,
+    slot: Option<u8>,
+}
+
+struct Broker {
+    parts: Parts,
+    connections: [Option<Connection>; CONNECTIONS],
+    /// Where the search for a free slot starts: what is on its way to a slot that was left must
+    /// not meet its next holder.
+    next: u8,
+    own_pid: u32,
+}
+
+/// Whether to go on.
+type Go = bool;
+
+/// Serves until nobody has a slot any more.
+pub(super) fn serve(parts: Parts) {
+    let own_pid = rustix::process::getpid().as_raw_nonzero().get().cast_unsigned();
+    // Its processes may not live to see that the one which started it is gone: it listens itself.
+    let _ = rustix::net::listen(&parts.listener, 128);
+    let mut broker = Broker { parts, connections: [const { None }; CONNECTIONS], next: 1, own_pid };
+    while broker.round() {}
+    broker.end();
+}
+
+impl Broker {
+    /// Waits for what comes, and answers it.
+    fn round(&mut self) -> Go {
+        let mut ready = [PollFlags::empty(); CONNECTIONS + 2];
+        match self.wait(&mut ready) {
+            Ok(0) => return self.has_seats(),
+            Ok(_) => {}
+            Err(Errno::INTR) => return true,
+            Err(_) => return false,
+        }
+        if !ready[0].is_empty() {
+            self.accept();
+        }
+        if !ready[1].is_empty() {
+            group::clear(self.parts.sockets[usize::from(GSI_SLOT)].as_fd());
+        }
+        for (index, ready) in ready[2..].iter().enumerate() {
+            if !ready.is_empty() && !self.hear(index) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn wait(&self, ready: &mut [PollFlags; CONNECTIONS + 2]) -> Result<usize, Errno> {
+        let gsi = &self.parts.sockets[usize::from(GSI_SLOT)];
+        let mut all: [PollFd<'_>; CONNECTIONS + 2] = std::array::from_fn(|n| match n {
+            0 => PollFd::new(&self.parts.listener, PollFlags::IN),
+            1 => PollFd::new(gsi, PollFlags::IN),
+            _ => match &self.connections[n - 2] {
+                Some(connection) => PollFd::new(&connection.socket, PollFlags::IN),
+                // Nothing: of this one no errors are to be expected.
+                None => PollFd::new(&self.parts.vault, PollFlags::empty()),
+            },
+        });
+        let timeout = if self.has_seats() { None } else { Some(&UNUSED) };
+        let count = poll(&mut all, timeout)?;
+        for (n, (ready, poll)) in ready.iter_mut().zip(&all).enumerate() {
+            let is_used = n < 2 || self.connections[n - 2].is_some();
+            *ready = if is_used { poll.revents() } else { PollFlags::empty() };
+        }
+        Ok(count)
+    }
+
+    fn has_seats(&self) -> bool {
+        self.connections.iter().flatten().any(|c| c.slot.is_some())
+    }
+
+    fn accept(&mut self) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let Ok(socket) = rustix::net::accept_with(&self.parts.listener, flags) else {
+            return;
+        };
+        // The name is known to all users of the host; only one has a right to the sockets.
+        let Ok((pid, user)) = crate::sys::peer(socket.as_fd()) else { return };
+        if user != rustix::process::geteuid().as_raw() {
+            return;
+        }
+        let free = self.connections.iter().position(Option::is_none);
+        // Who has no slot can ask again.
+        let seatless = || {
+            let slot = |c: &Option<Connection>| c.as_ref().is_some_and(|c| c.slot.is_none());
+            self.connections.iter().position(slot)
+        };
+        if let Some(at) = free.or_else(seatless) {
+            self.connections[at] = Some(Connection { socket, pid, slot: None });
+        }
+    }
+
+    /// Hears a connection.
+    fn hear(&mut self, index: usize) -> Go {
+        let Some(connection) = &self.connections[index] else { return true };
+        let mut bytes = [0; 64];
+        match pass::recv(connection.socket.as_fd(), &mut bytes, false, drop) {
+            Err(Errno::AGAIN | Errno::INTR) => true,
+            Ok(0) | Err(_) => self.part(index),
+            Ok(n) => {
+                let answered = Request::parse(&bytes[..n]).ok_or(Errno::INVAL);
+                match answered.and_then(|request| self.obey(index, request)) {
+                    Ok(()) => true,
+                    Err(_) => self.part(index),
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, index: usize, request: Request) -> Result<(), Errno> {
+        match request {
+            Request::Take => self.give(index),
+            Request::Who => self.answer(index, Answer::Who(self.pids()), &[]),
+            Request::Mixed => {
+                for socket in &self.parts.sockets {
+                    group::set_gathering(socket.as_fd(), false);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn give(&mut self, index: usize) -> Result<(), Errno> {
+        let Some(slot) = self.free_slot() else {
+            return self.answer(index, Answer::Full(self.pids()), &[]);
+        };
+        let socket = self.parts.sockets[usize::from(slot)].as_fd();
+        group::clear(socket);
+        self.answer(index, Answer::Slot(slot), &[socket, self.parts.vault.as_fd()])?;
+        if let Some(connection) = &mut self.connections[index] {
+            connection.slot = Some(slot);
+        }
+        self.next = slot + 1;
+        Ok(())
+    }
+
+    fn free_slot(&self) -> Option<u8> {
+        let taken = |slot| self.connections.iter().flatten().any(|c| c.slot == Some(slot));
+        let all = 1..=u8::try_from(SEATS).unwrap_or(63);
+        let (before, behind) = (all.clone(), all);
+        let behind = behind.filter(|&slot| slot >= self.next);
+        behind.chain(before).find(|&slot| !taken(slot))
+    }
+
+    fn answer(
+        &self,
+        index: usize,
+        answer: Answer,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), Errno> {
+        let Some(connection) = &self.connections[index] else { return Ok(()) };
+        let mut bytes = [0; LONGEST];
+        let len = answer.write(&mut bytes);
+        pass::send(connection.socket.as_fd(), &bytes[..len], descriptors)
+    }
+
+    fn pids(&self) -> Pids {
+        let mut pids = [0; SLOTS];
+        pids[usize::from(GSI_SLOT)] = self.own_pid;
+        for connection in self.connections.iter().flatten() {
+            if let Some(slot) = connection.slot {
+                pids[usize::from(slot)] = connection.pid;
+            }
+        }
+        pids
+    }
+
+    /// A process has gone, or speaks nonsense.
+    fn part(&mut self, index: usize) -> Go {
+        let Some(connection) = self.connections[index].take() else { return true };
+        let Some(slot) = connection.slot else { return true };
+        if !self.has_seats() {
+            // It sees its connection closed when all else is.
+            self.connections[index] = Some(connection);
+            return false;
+        }
+        group::clear(self.parts.sockets[usize::from(slot)].as_fd());
+        true
+    }
+
+    /// Lets the address go, then the name, then those who wait for that.
+    fn end(self) {
+        let Self { parts, connections, .. } = self;
+        let Parts { listener, sockets, vault } = parts;
+        drop((sockets, vault));
+        drop(listener);
+        drop(connections);
+    }
+}
