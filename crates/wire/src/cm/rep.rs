@@ -20,7 +20,7 @@ layout! {
     local_eecn: u32 = (16, 0, 24);
     /// Middle byte of the ECE vendor id; reserved before ECE.
     vendor_id_middle: u8 = (19, 0, 8);
-    /// The PSN the sender begins with.
+    /// The PSN of the first request that the sender expects: the receiver begins with it.
     starting_psn: Psn = (20, 0, 24);
     /// Low byte of the ECE vendor id; reserved before ECE.
     vendor_id_low: u8 = (23, 0, 8);

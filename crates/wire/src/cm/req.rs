@@ -38,7 +38,7 @@ layout! {
     transport_service: TransportService = (43, 5, 2);
     /// Whether the sender's QP implements end-to-end credits.
     end_to_end_flow_control: bool = (43, 7, 1);
-    /// The PSN the sender begins with.
+    /// The PSN of the first request that the sender expects: the receiver begins with it.
     starting_psn: Psn = (44, 0, 24);
     /// How soon the sender answers.
     local_cm_response_timeout: CmTimeout = (47, 0, 5);
