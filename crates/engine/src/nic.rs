@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use urxe_memory::Memory;
@@ -14,6 +13,7 @@ use crate::attr::Limits;
 use crate::config::{NicConfig, Profile};
 use crate::cq::{Cq, Pushed};
 use crate::dcqcn::NotificationPoint;
+use crate::line::{Held, Line};
 use crate::path::{Received, Transmit};
 use crate::qp::{Cx, Qp, schedule};
 use crate::reason::{Count, Counters, Drop};
@@ -37,7 +37,7 @@ const INDEX_BITS: u32 = 18;
 /// Where the timer queue holds QP1, whatever the slot: an index no other QP has.
 const GSI_TIMER: usize = 1;
 /// Packets a QP may send before the next one has its turn.
-const QUANTUM: usize = 32;
+const QUANTUM: u8 = 32;
 
 /// A NIC. `Sync`: each QP has a lock of its own (order: QP, SRQ, CQ); look-ups are shared.
 #[derive(Debug)]
@@ -57,8 +57,7 @@ pub struct Nic {
     pub(crate) groups: RwLock<BTreeMap<IpAddr, Vec<Qpn>>>,
     timers: Mutex<Timers>,
     /// QPs that have something to send, in the order of their turns.
-    line: Mutex<VecDeque<Qpn>>,
-    lined: AtomicUsize,
+    pub(crate) line: Line,
     events: Mutex<VecDeque<Event>>,
     notifications: Mutex<NotificationPoint<(IpAddr, Qpn)>>,
 }
@@ -190,40 +189,40 @@ impl Nic {
     /// Whether QPs wait to send: call [`Self::pump`] when the sink has room again.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.lined.load(Ordering::Acquire) != 0
+        !self.line.is_empty()
     }
 
     /// Lets each QP that has something to send have its turn, until none has or the sink is full.
     pub fn pump(&self, now: Time, out: &mut impl Transmit) {
-        while out.room() != 0 {
-            let Some(qpn) = self.next_in_line() else {
+        loop {
+            let room = out.room();
+            if room == 0 {
                 return;
-            };
-            if let Some(qp) = self.find_qp(qpn) {
-                qp.queued.store(false, Ordering::Release);
-                let mut cx = Cx { nic: self, qp: &qp, now, out };
-                let more = qp.lock().map(|mut inner| inner.run(&mut cx, QUANTUM));
-                if more == Some(true) {
-                    schedule(&cx);
+            }
+            let (qp, was_held) = match self.line.next() {
+                Some(qpn) => {
+                    let Some(qp) = self.find_qp(qpn) else { continue };
+                    qp.place.hold();
+                    (qp, false)
                 }
+                None => match out.held().and_then(Held::next) {
+                    Some(qp) => (qp, true),
+                    None => return,
+                },
+            };
+            let mut cx = Cx { nic: self, qp: &qp, now, out };
+            let more = qp.lock().and_then(|mut inner| inner.run(&mut cx, QUANTUM));
+            let gathered = was_held || out.room() != room;
+            match out.held().filter(|_| gathered) {
+                Some(held) => held.note(qp, more),
+                None => qp.place.let_go(&self.line, qp.qpn, more),
             }
         }
     }
 
-    fn next_in_line(&self) -> Option<Qpn> {
-        if !self.has_work() {
-            return None;
-        }
-        let line = &mut *self.line.lock();
-        let qpn = line.pop_front();
-        self.lined.store(line.len(), Ordering::Release);
-        qpn
-    }
-
-    pub(crate) fn line_up(&self, qpn: Qpn) {
-        let line = &mut *self.line.lock();
-        line.push_back(qpn);
-        self.lined.store(line.len(), Ordering::Release);
+    /// The packets that a sink gathered have left, or never will: the QPs it holds may send again.
+    pub fn release(&self, held: &mut Held) {
+        held.let_go(&self.line);
     }
 
     /// Does what has come due: retries, ends of waits, rate changes.
@@ -281,8 +280,7 @@ impl Nic {
     /// Makes room for a new QP's timer and its place in the line, so that neither allocates.
     pub(crate) fn reserve(&self, index: usize) {
         self.timers.lock().reserve(index);
-        let line = &mut *self.line.lock();
-        line.reserve((index + 1).saturating_sub(line.len()));
+        self.line.reserve(index + 1);
     }
 
     /// The next thing that happened, oldest first.

@@ -4,6 +4,7 @@ use core::net::IpAddr;
 
 use urxe_memory::Gather;
 
+use crate::line::Held;
 use crate::reason::Why;
 
 /// ECN bits of the IP header (RFC 3168).
@@ -93,6 +94,13 @@ impl Payload<'_> {
 pub trait Transmit {
     /// How many more packets this sink takes now. The engine stops at 0 and keeps its work.
     fn room(&self) -> usize;
+
+    /// Where a sink that gathers packets notes whose they are: those QPs send through no other sink
+    /// until [`crate::Nic::release`], so that their packets leave in order. Each packet lessens the
+    /// room of such a sink. `None`: packets leave at once.
+    fn held(&mut self) -> Option<&mut Held> {
+        None
+    }
 
     /// Why the next packet is sent, where that is no new request's nor a plain answer's doing.
     fn why(&mut self, _why: Why) {}

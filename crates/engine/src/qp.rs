@@ -1,7 +1,6 @@
 //! The QP: the only one who knows requester, responder and completer, and applies what they say.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use urxe_memory::PdId;
@@ -12,6 +11,7 @@ use crate::completer::Completer;
 use crate::conn::Conn;
 use crate::cq::Cq;
 use crate::dcqcn::{Pacer, Rate, ReactionPoint};
+use crate::line::Place;
 use crate::nic::Nic;
 use crate::path::{Path, Transmit};
 use crate::reason::{Cause, Count, Rule, Why};
@@ -43,8 +43,8 @@ pub(crate) struct Qp {
     pub(crate) qpn: Qpn,
     pub(crate) kind: QpKind,
     pub(crate) sig_all: bool,
-    /// Whether it stands in the line of QPs that have something to send.
-    pub(crate) queued: AtomicBool,
+    /// In the line of QPs that have something to send.
+    pub(crate) place: Place,
     pub(crate) send_cq: Option<Arc<Cq>>,
     pub(crate) recv_cq: Option<Arc<Cq>>,
     pub(crate) srq: Option<Arc<Srq>>,
@@ -68,6 +68,8 @@ pub(crate) struct Inner {
     cq_lost: bool,
     retries_left: u8,
     rnr_retries_left: u8,
+    /// Packets left of a turn that a full sink cut short.
+    rest_of_turn: u8,
     pub(crate) conn: Conn,
     pub(crate) path: Option<Path>,
     /// The time that the NIC's timer queue holds for this QP: no later than its deadline.
@@ -178,6 +180,7 @@ impl Qp {
             rnr: None,
             retries_left: 0,
             rnr_retries_left: 0,
+            rest_of_turn: 0,
             cc: None,
             limit: None,
             pace: None,
@@ -192,9 +195,9 @@ impl Qp {
             xrc: None,
             destroyed: false,
         };
-        let queued = AtomicBool::new(false);
+        let place = Place::default();
         let inner = Mutex::new(inner);
-        Self { qpn, kind, pd, send_cq, recv_cq, srq, xrcd, sig_all, queued, inner }
+        Self { qpn, kind, pd, send_cq, recv_cq, srq, xrcd, sig_all, place, inner }
     }
 
     /// The QP's changing part; `None` if it has been destroyed since it was looked up.
@@ -322,11 +325,9 @@ impl Inner {
     }
 }
 
-/// Puts a QP in line unless it stands there.
+/// Something came up for a QP: it lines up unless it stands there.
 pub(crate) fn schedule<T>(cx: &Cx<'_, T>) {
-    if !cx.qp.queued.swap(true, Ordering::AcqRel) {
-        cx.nic.line_up(cx.qp.qpn);
-    }
+    cx.qp.place.line_up(&cx.nic.line, cx.qp.qpn);
 }
 
 /// The cause of all that is flushed.

@@ -19,8 +19,13 @@ pub(crate) struct Handle {
 
 impl Handle {
     pub(crate) fn open(config: &Config) -> Result<Self, Error> {
+        Self::of(|| Device::open(config))
+    }
+
+    /// Holds the device that `open` opens.
+    pub(crate) fn of(open: impl FnOnce() -> Result<Arc<Device>, Error>) -> Result<Self, Error> {
         let forks = fork::generation();
-        Ok(Self { device: Device::open(config)?, forks })
+        Ok(Self { device: open()?, forks })
     }
 
     /// The device, for calls that take locks or touch descriptors.
@@ -63,5 +68,6 @@ impl Drop for Handle {
             // It only ends by itself or by a panic, which it has told of.
             let _ = thread.join();
         }
+        self.device.last_packets();
     }
 }

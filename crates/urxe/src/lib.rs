@@ -64,6 +64,7 @@ mod memory;
 mod observe;
 mod progress;
 mod qp;
+mod sink;
 mod srq;
 
 pub use ah::{Ah, Xrcd};

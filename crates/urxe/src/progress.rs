@@ -11,6 +11,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::fence;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,8 +19,9 @@ use std::time::{Duration, Instant};
 use urxe_engine::{AsyncEvent, Count, Drop as DropReason, Received, Time};
 use urxe_net::{RxBatch, RxPacket};
 
-use crate::device::{Device, Sink};
+use crate::device::Device;
 use crate::events::wait;
+use crate::sink::{Sink, TRY_AGAIN};
 use crate::{Error, Passage};
 
 /// So long after a poll the background thread leaves the port to whoever polled.
@@ -40,6 +42,7 @@ impl Device {
         let Some(mut rx) = self.rx.try_lock() else {
             return false;
         };
+        self.unblock();
         let any = self.receive(&mut rx);
         let (mut arrived, mut now, mut rounds) = (any, self.now(), 0);
         let mut busy = arrived || self.nic.has_work();
@@ -217,10 +220,16 @@ impl Device {
         }
         // First say how long the sleep will be, then look again: who posts meanwhile rings.
         self.asleep_until.store(u64::MAX, SeqCst);
-        let deadline = self.nic.next_deadline().map(|d| d.at);
-        self.asleep_until.store(deadline.map_or(u64::MAX, Time::as_nanos), SeqCst);
-        let most = if broken { RETRY } else { LOOK_UP };
-        let sleep = deadline.map_or(most, |at| at.saturating_since(now)).min(most);
+        fence(SeqCst);
+        let most = match (broken, self.tx.is_blocked()) {
+            (true, _) => RETRY,
+            (false, true) => TRY_AGAIN,
+            (false, false) if self.nic.has_work() => Duration::ZERO,
+            (false, false) => LOOK_UP,
+        };
+        let deadline = self.nic.next_deadline().map_or(now + most, |d| d.at).min(now + most);
+        self.asleep_until.store(deadline.as_nanos(), SeqCst);
+        let sleep = deadline.saturating_since(now);
         let sleep = self.port.next_deadline().map_or(sleep, |port| port.min(sleep));
         if broken {
             // Its descriptor may be readable for ever.

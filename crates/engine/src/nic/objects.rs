@@ -12,6 +12,7 @@ use crate::attr::{AhAttr, AttrMask, Limits, Needs, QpAttr, QpCaps, QpKind, QpSta
 use crate::config::NicConfig;
 use crate::cq::Cq;
 use crate::dcqcn::NotificationPoint;
+use crate::line::Line;
 use crate::qp::{Parts, Qp, flow_path};
 use crate::reason::Counters;
 use crate::rq::{Srq, SrqAttr};
@@ -135,8 +136,7 @@ impl Nic {
             xrcds: Table::new(1 << 16, 0),
             groups: parking_lot::RwLock::default(),
             timers: parking_lot::Mutex::new(Timers::new()),
-            line: parking_lot::Mutex::default(),
-            lined: Default::default(),
+            line: Line::default(),
             events: parking_lot::Mutex::default(),
             notifications: parking_lot::Mutex::new(NotificationPoint::new(
                 config.min_time_between_cnps,

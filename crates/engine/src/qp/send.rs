@@ -6,6 +6,7 @@ use urxe_wire::{MAX_HEADER_LEN, Syndrome, emit_headers};
 use super::modify::own_port;
 use super::{Cx, Inner, Source};
 use crate::attr::QpState;
+use crate::line::End;
 use crate::path::{Path, Payload, Transmit};
 use crate::reason::{Cause, Count, Rule};
 use crate::requester::{Emit, Next};
@@ -24,16 +25,26 @@ enum Step {
 }
 
 impl Inner {
-    /// Sends up to `quantum` packets; says whether more wait.
-    pub(crate) fn run<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, quantum: usize) -> bool {
-        let mut left = quantum;
+    /// Sends up to `quantum` packets, or the rest of a turn that was cut short. `None` if nothing
+    /// more can be sent now, else where in the line it goes on.
+    pub(crate) fn run<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, quantum: u8) -> Option<End> {
+        let mut left = match core::mem::take(&mut self.rest_of_turn) {
+            0 => quantum,
+            rest => rest,
+        };
         let more = loop {
-            if left == 0 || !cx.has_room() {
-                break true;
+            if left == 0 {
+                break Some(End::Back);
+            }
+            if !cx.has_room() {
+                // The rest of its turn is due to it: where a sink takes a few packets at a time, it
+                // may be the same QP that is cut short each time.
+                self.rest_of_turn = left;
+                break Some(End::Front);
             }
             left -= 1;
             if matches!(self.step(cx), Step::Rest) {
-                break false;
+                break None;
             }
         };
         self.settle(cx);

@@ -206,3 +206,31 @@ fn reads_of_the_peer_and_our_requests_take_turns() {
     let psns = [500, 100, 501, 101, 502, 102, 503, 103];
     assert_eq!(n.psns(), psns);
 }
+
+/// However few packets a sink takes at a time, QPs have equal turns.
+#[test]
+fn a_sink_of_little_room_is_shared_fairly() {
+    for room in [1, 5, 20, 31, 33, 48, 64] {
+        let mut n = lab();
+        let qps = [0; 3].map(|_| n.qp(QpKind::Uc, |_, attr| attr.path_mtu = urxe_wire::Mtu::B256));
+        n.sink.full = true;
+        for qp in qps {
+            n.post(qp, 1, SEND, 65_536);
+        }
+        n.sink.full = false;
+        let mut order = Vec::new();
+        while n.nic.has_work() {
+            n.sink.room = Some(room);
+            n.pump();
+            let taken = n.sink.sent.drain(..).map(|sent| sent.path.src_port);
+            order.extend(taken);
+        }
+        assert_eq!(order.len(), 3 * 256, "{room}");
+        assert!(order[0] != order[32] && order[32] != order[64] && order[64] != order[0]);
+        // Turns of 32 packets, none cut short and none longer.
+        for (turn, packets) in order.chunks(32).enumerate() {
+            assert!(packets.iter().all(|p| *p == packets[0]), "room {room}, turn {turn}");
+            assert_eq!(packets[0], order[turn % 3 * 32], "room {room}, turn {turn}");
+        }
+    }
+}
