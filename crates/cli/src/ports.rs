@@ -43,6 +43,9 @@ struct Row {
     /// Those who share it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     shared_by: Vec<Sharer>,
+    /// Packets to QP1 that were for none of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unrouted: Option<u32>,
 }
 
 /// A process that shares an address.
@@ -105,9 +108,14 @@ fn row(interface: &Interface, port: &PortState, rights: Option<bool>) -> Row {
             PortState::Shared(sharing) => sharing.holders.iter().map(sharer).collect(),
             _ => Vec::new(),
         },
+        unrouted: match port {
+            PortState::Shared(sharing) => Some(sharing.unrouted),
+            _ => None,
+        },
     }
 }
 
+/// Where its process is not to be seen, it is 0.
 fn sharer(&Holder { slot, pid }: &Holder) -> Sharer {
     Sharer { slot, process: pid, program: host::program(pid).unwrap_or_default() }
 }
@@ -148,7 +156,13 @@ fn table(all: &[Row], palette: &Palette, out: &mut dyn Write) -> std::io::Result
         writeln!(out, "\n{}", paint(palette.header, format!("{} is shared by", row.address)))?;
         for Sharer { slot, process, program } in &row.shared_by {
             let name = if program.is_empty() { "" } else { &format!(" ({program})") };
-            writeln!(out, "  slot {slot:>2}  process {process}{name}")?;
+            match process {
+                0 => writeln!(out, "  slot {slot:>2}  a process that is not shown to us")?,
+                _ => writeln!(out, "  slot {slot:>2}  process {process}{name}")?,
+            }
+        }
+        if let Some(n @ 1..) = row.unrouted {
+            writeln!(out, "  {n} packets to QP1 were for none of them")?;
         }
     }
     Ok(())

@@ -42,6 +42,17 @@ pub enum PortError {
         /// Those who have them.
         holders: Holders,
     },
+    /// Another process that shares the address serves the service.
+    #[error(
+        "service {service:#018x} on {address} is another process's (of rdma_cm: its port is \
+         taken); choose another, or end that process (`urxe ports` lists them)"
+    )]
+    ServiceTaken {
+        /// The service id.
+        service: u64,
+        /// The address.
+        address: IpAddr,
+    },
     /// The broker of a shared address does not answer.
     #[error(
         "the broker of {address}, process {broker}, does not answer: let it go on if it is \

@@ -243,6 +243,10 @@ impl<P: Port> Port for Impaired<P> {
         own.into_iter().chain(self.port.next_deadline()).min()
     }
 
+    fn serve(&self, service: u64, on: bool) -> Result<(), PortError> {
+        self.port.serve(service, on)
+    }
+
     fn stats(&self) -> &PortStats {
         self.port.stats()
     }

@@ -57,6 +57,18 @@ pub trait Port: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Lets the MADs to QP1 that open an exchange for `service` (a service id: CM REQ, SIDR REQ)
+    /// in, or no longer. Only a port whose address is shared must be told: others get all MADs. The
+    /// rest of an exchange comes to whoever's [`PortCaps::slot`] is the upper six bits of the
+    /// communication or request id that the receiver gave it.
+    ///
+    /// # Errors
+    /// Where the service is another process's, or the broker does not answer.
+    fn serve(&self, service: u64, on: bool) -> Result<(), PortError> {
+        let _ = (service, on);
+        Ok(())
+    }
+
     /// What it counts.
     fn stats(&self) -> &PortStats;
 
@@ -99,6 +111,10 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn next_deadline(&self) -> Option<Duration> {
         (**self).next_deadline()
+    }
+
+    fn serve(&self, service: u64, on: bool) -> Result<(), PortError> {
+        (**self).serve(service, on)
     }
 
     fn stats(&self) -> &PortStats {

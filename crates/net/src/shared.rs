@@ -11,13 +11,17 @@
 
 mod group;
 mod launch;
+mod mads;
 mod message;
 mod name;
 mod pass;
 mod seat;
 mod serve;
+mod start;
+mod talk;
+mod who;
 
-pub use seat::{Holder, Holders, Sharing, who_shares};
+pub use who::{Holder, Holders, Sharing, who_shares};
 
 pub(crate) use group::slot_of;
 pub(crate) use seat::Seat;

@@ -145,6 +145,13 @@ impl Epoll {
         if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
+    pub(crate) fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        let (own, fd) = (self.0.as_raw_fd(), fd.as_raw_fd());
+        // SAFETY: both descriptors are open; no event is wanted.
+        let rc = unsafe { libc::epoll_ctl(own, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

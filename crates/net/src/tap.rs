@@ -189,6 +189,10 @@ impl<P: Port> Port for Tap<P> {
         self.port.next_deadline()
     }
 
+    fn serve(&self, service: u64, on: bool) -> Result<(), PortError> {
+        self.port.serve(service, on)
+    }
+
     fn stats(&self) -> &PortStats {
         self.port.stats()
     }

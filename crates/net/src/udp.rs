@@ -9,6 +9,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use socket2::Socket;
@@ -24,6 +25,7 @@ mod socket;
 
 pub use interface::{Interface, interfaces};
 
+pub(crate) use message::receive_one;
 use message::{Rx, Tx};
 pub(crate) use socket::{bind, enable_gro, socket_for};
 use socket::{open, source_socket};
@@ -113,6 +115,9 @@ impl UdpPort {
         let gro = if seat.is_some() { socket::is_gathering(&main) } else { enable_gro(&main) };
         let epoll = Epoll::new().map_err(PortError::socket("epoll", address))?;
         epoll.add(main.as_fd()).map_err(PortError::socket("epoll", address))?;
+        if let Some(seat) = &seat {
+            seat.watch(&epoll).map_err(PortError::socket("epoll", address))?;
+        }
         let caps = PortCaps {
             kind: "udp",
             address,
@@ -275,10 +280,15 @@ impl Port for UdpPort {
             };
         }
         drop(groups);
+        let mut runs = rx.runs();
+        if let Some(seat) = &self.seat {
+            let given = seat.attend(&self.epoll, |flow, bytes| batch.push_alone(flow, bytes));
+            (n, runs) = (n + given, runs + given);
+        }
         if n != 0 {
             PortStats::add(&self.stats.rx_calls, 1);
             PortStats::add(&self.stats.rx_packets, n as u64);
-            PortStats::add(&self.stats.rx_runs, rx.runs() as u64);
+            PortStats::add(&self.stats.rx_runs, runs as u64);
             self.look_for_mixed_runs(batch);
         }
         Ok(n)
@@ -315,6 +325,14 @@ impl Port for UdpPort {
         let at = groups.iter().position(|(g, _)| *g == group);
         groups.swap_remove(at.ok_or(PortError::NotJoined(group))?);
         Ok(())
+    }
+
+    fn next_deadline(&self) -> Option<Duration> {
+        self.seat.as_ref().and_then(Seat::next_deadline)
+    }
+
+    fn serve(&self, service: u64, on: bool) -> Result<(), PortError> {
+        self.seat.as_ref().map_or(Ok(()), |seat| seat.serve(service, on))
     }
 
     fn stats(&self) -> &PortStats {

@@ -261,4 +261,33 @@ fn a_killed_broker_costs_those_who_are_there_nothing() {
     side.qp.post_send(1, SendOp::Write { remote, rkey, imm: None }, &[side.mr.sge(0..10)]).unwrap();
     side.done();
     assert_eq!(peers[0].say("read 0 10"), hex(b"still here"));
+    // They see to it that there is a broker again, and more can come.
+    let all = eventually("a broker that knows all", || {
+        sharing(here).filter(|s| s.holders.len() == peers.len() + 1)
+    });
+    assert_ne!(all.broker, broker.cast_unsigned());
+    peers.push(start(here));
+    each_has_qpns_of_its_own(&peers);
+    everyone_to_everyone(&mut peers, "239.70.0.6");
+}
+
+/// All at once: those who are there start a broker while others want one.
+#[test]
+fn processes_come_while_the_broker_is_killed() {
+    let here = own(78);
+    let mut peers: Vec<_> = (0..4).map(|_| start(here)).collect();
+    for _ in 0..5 {
+        let Some(sharing) = sharing(here) else { continue };
+        let broker = libc::pid_t::try_from(sharing.broker).unwrap();
+        // SAFETY: takes no pointers; the broker is this test's, if it is not gone already.
+        unsafe { libc::kill(broker, libc::SIGKILL) };
+        let started = [spawn(here), spawn(here)];
+        peers.extend(started.map(|process| Peer::greet(process).unwrap()));
+    }
+    each_has_qpns_of_its_own(&peers);
+    let count = peers.len();
+    for n in 0..count {
+        let (a, b) = two(&mut peers, n, (n + 1) % count);
+        send(a, b, n + 1);
+    }
 }

@@ -96,7 +96,10 @@ impl Holders {
         all.extend(self.shared.iter().map(|(address, sharing)| {
             let one = |&urxe::Holder { slot, pid }: &urxe::Holder| {
                 let name = host::program(pid).map_or_else(String::new, |name| format!("{name}, "));
-                format!("{name}process {pid}, in slot {slot}")
+                match pid {
+                    0 => format!("a process that is not shown to us, in slot {slot}"),
+                    _ => format!("{name}process {pid}, in slot {slot}"),
+                }
             };
             let holders: Vec<_> = sharing.holders.iter().map(one).collect();
             format!("{address} shared by {}", holders.join("; by "))

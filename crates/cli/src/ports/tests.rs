@@ -8,8 +8,9 @@ fn interface(name: &str, mtu: u32, address: &str, ethernet: bool) -> Interface {
 #[test]
 fn what_a_port_would_meet_is_said() {
     // No processes have such numbers.
-    let holders = [(1, u32::MAX), (63, u32::MAX - 1)].map(|(slot, pid)| Holder { slot, pid });
-    let shared = urxe::Sharing { broker: u32::MAX - 2, holders: holders.to_vec() };
+    let holders =
+        [(1, u32::MAX), (5, 0), (63, u32::MAX - 1)].map(|(slot, pid)| Holder { slot, pid });
+    let shared = urxe::Sharing { broker: u32::MAX - 2, holders: holders.to_vec(), unrouted: 3 };
     let rows = [
         row(&interface("lo", 65536, "127.0.0.1", true), &PortState::Free, Some(true)),
         row(&interface("eth0", 1500, "10.0.0.9", true), &PortState::Taken, Some(true)),

@@ -118,6 +118,11 @@ impl RxBatch {
         })
     }
 
+    /// As [`Self::push`], of a datagram that came by itself.
+    pub(crate) fn push_alone(&mut self, flow: Flow, bytes: &[u8]) -> bool {
+        self.push(&Segment { flow, headers: &[], bytes, nth: 0, record: None })
+    }
+
     /// Copies a datagram in behind those that are here; says whether it had room.
     pub(crate) fn push(&mut self, segment: &Segment<'_>) -> bool {
         let from = self.arrivals.last().map_or(0, |last| last.start + last.len);

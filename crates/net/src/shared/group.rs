@@ -1,7 +1,7 @@
 //! The sockets of an address, and the filter that tells them apart.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -9,9 +9,12 @@ use rustix::net::sockopt::set_socket_recv_buffer_size;
 use socket2::{SockFilter, Socket};
 use urxe_wire::ROCE_UDP_PORT;
 
-use super::SLOTS;
+use super::{GSI_SLOT, SLOTS};
 use crate::PortError;
 use crate::udp::{bind, enable_gro, socket_for};
+
+/// Bytes of MADs that may wait for the broker: some hundreds of MADs.
+const GSI_BUFFER: usize = 1 << 20;
 
 /// Opens UDP port 4791 of `address` as many times as there are slots; the socket's place in the
 /// list is its slot.
@@ -25,6 +28,10 @@ pub(super) fn open(address: IpAddr) -> Result<[Socket; SLOTS], PortError> {
     while sockets.len() < SLOTS {
         sockets.push(open_one(address, true)?);
     }
+    // Packets to QP1 are looked at one by one, in the broker.
+    let gsi = &sockets[usize::from(GSI_SLOT)];
+    set_gathering(gsi.as_fd(), false);
+    crate::sys::set_buffers(gsi, GSI_BUFFER);
     crate::sys::attach_group_filter(&sockets[0], &by_slot())
         .map_err(fail("SO_ATTACH_REUSEPORT_CBPF"))?;
     Ok(sockets.try_into().expect("as many as there are slots"))

@@ -7,6 +7,7 @@
 
 use std::ffi::c_void;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
@@ -16,6 +17,7 @@ use super::{SLOTS, serve};
 
 /// What a broker has.
 pub(super) struct Parts {
+    pub(super) address: IpAddr,
     /// Bound to the broker's name, and listening.
     pub(super) listener: OwnedFd,
     /// By slot.
@@ -40,8 +42,8 @@ struct Stack {
     base: *mut c_void,
 }
 
-/// What the broker's calls use is a tenth of it, without optimisation.
-const STACK: usize = 256 << 10;
+/// Several times what the broker and its calls use, without optimisation.
+const STACK: usize = 512 << 10;
 /// Not to be touched, below and above: the greatest page there is.
 const GUARD: usize = 64 << 10;
 
@@ -161,6 +163,7 @@ fn become_broker(parts: &Parts) -> ! {
         unsafe { OwnedFd::from_raw_fd(fd.as_raw_fd()) }
     };
     let parts = Parts {
+        address: parts.address,
         listener: own(&parts.listener),
         sockets: std::array::from_fn(|slot| own(&parts.sockets[slot])),
         vault: own(&parts.vault),

@@ -1,4 +1,6 @@
-//! What broker and processes say to each other: one message each way, in bytes.
+//! What broker and processes say to each other, one message each, in bytes.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::SLOTS;
 
@@ -11,22 +13,46 @@ pub(super) enum Request {
     Who,
     /// Runs of packets come that are not all for one slot: they must not be gathered any more.
     Mixed,
+    /// This slot, which it has from a broker that is no more.
+    Claim(u8),
+    /// The MADs that are for a service.
+    Serve(u64),
+    /// Them no longer.
+    Unserve(u64),
 }
 
+/// The longest request.
+pub(super) const REQUEST: usize = 9;
+
 impl Request {
-    pub(super) const fn to_bytes(self) -> [u8; 1] {
-        match self {
-            Self::Take => [1],
-            Self::Who => [2],
-            Self::Mixed => [3],
-        }
+    /// Writes it to `out`; gives its length.
+    pub(super) fn write(self, out: &mut [u8; REQUEST]) -> usize {
+        let (kind, service) = match self {
+            Self::Take => (1, None),
+            Self::Who => (2, None),
+            Self::Mixed => (3, None),
+            Self::Claim(slot) => {
+                (out[0], out[1]) = (4, slot);
+                return 2;
+            }
+            Self::Serve(service) => (5, Some(service)),
+            Self::Unserve(service) => (6, Some(service)),
+        };
+        out[0] = kind;
+        let Some(service) = service else { return 1 };
+        out[1..].copy_from_slice(&service.to_ne_bytes());
+        REQUEST
     }
 
-    pub(super) const fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let service = |rest: &[u8]| Some(u64::from_ne_bytes(rest.try_into().ok()?));
         match bytes {
             [1] => Some(Self::Take),
             [2] => Some(Self::Who),
             [3] => Some(Self::Mixed),
+            [4, slot] => Some(Self::Claim(*slot)),
+            [5, rest @ ..] => service(rest).map(Self::Serve),
+            [6, rest @ ..] => service(rest).map(Self::Unserve),
             _ => None,
         }
     }
@@ -35,49 +61,100 @@ impl Request {
 /// Process numbers by slot; 0 where nobody has it. That of [`super::GSI_SLOT`] is the broker.
 pub(super) type Pids = [u32; SLOTS];
 
+/// A process of another process namespace.
+pub(super) const UNSEEN: u32 = u32::MAX;
+
 /// The longest answer.
-pub(super) const LONGEST: usize = 1 + 4 * SLOTS;
+pub(super) const ANSWER: usize = 1 + 4 * (SLOTS + 1);
 
 /// What the broker answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// A slot; its socket comes along, and what keeps the group.
+    /// A slot; its socket comes along, and what keeps the group, unless it was claimed.
     Slot(u8),
     /// All slots are taken.
     Full(Pids),
-    /// Who has which slot.
-    Who(Pids),
+    /// Who has which slot, and how many MADs were for nobody.
+    Who(Pids, u32),
+    /// It is so.
+    Done,
+    /// Another has it.
+    Refused,
 }
 
 impl Answer {
     /// Writes it to `out`; gives its length.
-    pub(super) fn write(&self, out: &mut [u8; LONGEST]) -> usize {
-        let (kind, pids) = match self {
+    pub(super) fn write(&self, out: &mut [u8; ANSWER]) -> usize {
+        let (kind, pids, lost) = match self {
             Self::Slot(slot) => {
                 (out[0], out[1]) = (1, *slot);
                 return 2;
             }
-            Self::Full(pids) => (2, pids),
-            Self::Who(pids) => (3, pids),
+            Self::Done | Self::Refused => {
+                out[0] = if *self == Self::Done { 4 } else { 5 };
+                return 1;
+            }
+            Self::Full(pids) => (2, pids, 0),
+            Self::Who(pids, lost) => (3, pids, *lost),
         };
         out[0] = kind;
-        for (place, pid) in out[1..].as_chunks_mut::<4>().0.iter_mut().zip(pids) {
-            *place = pid.to_ne_bytes();
+        let words = pids.iter().chain([&lost]);
+        for (place, word) in out[1..].as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *place = word.to_ne_bytes();
         }
-        LONGEST
+        ANSWER
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let pids = |rest: &[u8]| {
+        let words = |rest: &[u8]| {
             let (words, left) = rest.as_chunks::<4>();
-            let words: &[[u8; 4]; SLOTS] = words.try_into().ok()?;
-            left.is_empty().then(|| words.map(u32::from_ne_bytes))
+            let words: &[[u8; 4]; SLOTS + 1] = words.try_into().ok()?;
+            let words = words.map(u32::from_ne_bytes);
+            let (lost, pids) = words.split_last()?;
+            Some((pids.try_into().ok()?, *lost)).filter(|_| left.is_empty())
         };
         match bytes {
             [1, slot] if usize::from(*slot) < SLOTS => Some(Self::Slot(*slot)),
-            [2, rest @ ..] => pids(rest).map(Self::Full),
-            [3, rest @ ..] => pids(rest).map(Self::Who),
+            [2, rest @ ..] => words(rest).map(|(pids, _)| Self::Full(pids)),
+            [3, rest @ ..] => words(rest).map(|(pids, lost)| Self::Who(pids, lost)),
+            [4] => Some(Self::Done),
+            [5] => Some(Self::Refused),
             _ => None,
         }
+    }
+}
+
+/// How a packet that the broker hands on has come. Its bytes, BTH to ICRC, follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Came {
+    pub(super) from: SocketAddr,
+    pub(super) traffic_class: u8,
+    pub(super) hop_limit: u8,
+}
+
+/// The longest packet handed on: a MAD has 256 bytes.
+pub(super) const PACKET: usize = 1024;
+/// What is before it.
+pub(super) const CAME: usize = 21;
+
+impl Came {
+    pub(super) fn to_bytes(self) -> [u8; CAME] {
+        let mut out = [0; CAME];
+        (out[0], out[1], out[2]) = (6, self.traffic_class, self.hop_limit);
+        out[3..5].copy_from_slice(&self.from.port().to_ne_bytes());
+        let ip = match self.from.ip() {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+            IpAddr::V6(v6) => v6,
+        };
+        out[5..].copy_from_slice(&ip.octets());
+        out
+    }
+
+    /// What came, and the packet.
+    pub(super) fn parse(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, packet) = bytes.split_first_chunk::<CAME>()?;
+        let [6, traffic_class, hop_limit, a, b, ip @ ..] = *head else { return None };
+        let from = SocketAddr::new(Ipv6Addr::from(ip).to_canonical(), u16::from_ne_bytes([a, b]));
+        Some((Self { from, traffic_class, hop_limit }, packet))
     }
 }

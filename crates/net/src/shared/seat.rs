@@ -1,112 +1,98 @@
 //! A process's place on an address that it shares.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketAddrUnix};
 use socket2::Socket;
 
-use super::launch::{self, Parts};
-use super::message::{Answer, LONGEST, Pids, Request};
-use super::{GSI_SLOT, group, name, pass};
-use crate::{PortError, sys};
+use super::message::{Answer, Came, Request};
+use super::talk::{self, Heard, PATIENCE, PAUSE};
+use super::who::{Holders, Sharing};
+use super::{SLOTS, name, start};
+use crate::sys::{self, Epoll};
+use crate::{Flow, PortError};
 
-/// So long a broker may take to answer. It is busy for some microseconds at most.
-const PATIENCE: Duration = Duration::from_secs(10);
+mod rejoin;
+
 /// So long an address may be held by a process that has just ended, or a broker that is ending.
 const LEAVING: Duration = Duration::from_millis(300);
-/// Between two tries.
-const PAUSE: Duration = Duration::from_millis(2);
 /// So long a process that leaves waits until the broker has let go what was its.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// So often at most it is looked whether the broker has said something: its packets are few.
+const LOOK: Duration = Duration::from_millis(1);
+/// Packets that wait, at most.
+const WAITING: usize = 256;
 
 /// A slot, as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) slot: u8,
+    address: IpAddr,
     /// Keeps the group whole if the broker dies.
     vault: Option<OwnedFd>,
-    /// To the broker; it frees the slot when this closes.
-    connection: OwnedFd,
+    line: Mutex<Line>,
     /// Whose it is: a child of it that lets it go says nothing to the broker.
     pid: u32,
     /// The broker was told of mixed runs.
     told: AtomicBool,
+    opened: Instant,
+    /// When it was looked last whether the broker has said something, ns.
+    looked: AtomicU64,
+    /// The broker is gone, and there shall be another.
+    lost: AtomicBool,
 }
 
-/// A process that has a slot.
+/// The line to the broker.
+#[derive(Debug)]
+struct Line {
+    /// The broker frees the slot when this closes. Where the broker is gone it is of use still: it
+    /// has the slot's name.
+    connection: OwnedFd,
+    state: State,
+    /// Packets that came before an answer.
+    waiting: VecDeque<(Came, Vec<u8>)>,
+    services: BTreeSet<u64>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// The slot: the upper six bits of its QPNs.
-    pub slot: u8,
-    /// The process; 0 where it is not to be seen from the broker's namespace.
-    pub pid: u32,
-}
-
-/// Who shares an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sharing {
-    /// The broker's process.
-    pub broker: u32,
-    /// Those who have a slot, by slot.
-    pub holders: Vec<Holder>,
-}
-
-impl Sharing {
-    fn new(pids: &Pids) -> Self {
-        let all = (0..).zip(*pids).filter(|&(slot, pid)| slot != GSI_SLOT && pid != 0);
-        let holders = all.map(|(slot, pid)| Holder { slot, pid }).collect();
-        Self { broker: pids[usize::from(GSI_SLOT)], holders }
-    }
-}
-
-/// Who shares `address` with this process or could: those of this user. `None` where nobody does.
-///
-/// # Errors
-/// Where there is a broker that does not answer, or the host refuses.
-pub fn who_shares(address: IpAddr) -> Result<Option<Sharing>, PortError> {
-    let until = Instant::now() + PATIENCE;
-    let to = name::of(address).map_err(PortError::socket("name", address))?;
-    loop {
-        let fail = |e: Errno| PortError::socket("connection to the broker", address)(e.into());
-        let connection = match connect(&to) {
-            Ok(connection) => connection,
-            Err(Errno::CONNREFUSED) => return Ok(None),
-            Err(Errno::AGAIN) if Instant::now() < until => {
-                sleep(PAUSE);
-                continue;
-            }
-            Err(e) => return Err(fail(e)),
-        };
-        check_peer(&connection, address)?;
-        match ask(&connection, Request::Who, until, drop) {
-            Ok(Answer::Who(pids)) => return Ok(Some(Sharing::new(&pids))),
-            // It ended meanwhile.
-            Ok(_) | Err(Errno::CONNRESET | Errno::PIPE) if Instant::now() < until => sleep(PAUSE),
-            Ok(_) | Err(_) => {
-                return Err(PortError::NoAnswer { address, broker: pid(&connection) });
-            }
-        }
-    }
+enum State {
+    Open,
+    /// The broker is gone, since then.
+    Lost(Instant),
+    /// There will be none any more.
+    Alone,
 }
 
 impl Seat {
     /// Takes a slot of `address`, and its socket, whose buffers are set to `buffer` bytes; starts a
     /// broker where there is none.
     pub(crate) fn take(address: IpAddr, buffer: usize) -> Result<(Socket, Self), PortError> {
-        let until = Instant::now() + PATIENCE;
-        let to = name::of(address).map_err(PortError::socket("name", address))?;
+        let start = Instant::now();
+        let until = start + PATIENCE;
+        let to = name::of(address)
+            .map_err(|e| PortError::socket("the broker's name", address)(e.into()))?;
         loop {
-            if let Some((socket, seat)) = Self::try_take(&to, address, until)? {
-                sys::set_buffers(&socket, buffer);
-                return Ok((socket, seat));
-            }
-            if Instant::now() > until {
-                return Err(PortError::NoAnswer { address, broker: 0 });
+            match Self::try_take(&to, address, until) {
+                Ok(None) if Instant::now() > until => {
+                    return Err(PortError::NoAnswer { address, broker: 0 });
+                }
+                Ok(None) => {}
+                // By a process that ends, or by some that are about to have a broker again.
+                Err(PortError::Taken(_))
+                    if start.elapsed() < LEAVING
+                        || (Instant::now() < until && has_orphans(address)) => {}
+                Ok(Some((socket, seat))) => {
+                    sys::set_buffers(&socket, buffer);
+                    return Ok((socket, seat));
+                }
+                Err(e) => return Err(e),
             }
             sleep(PAUSE);
         }
@@ -119,53 +105,168 @@ impl Seat {
         until: Instant,
     ) -> Result<Option<(Socket, Self)>, PortError> {
         let fail = |e: Errno| PortError::socket("connection to the broker", address)(e.into());
-        let connection = match connect(to) {
+        let connection = match talk::connect(to) {
             Ok(connection) => connection,
             // Too many at once.
             Err(Errno::AGAIN) => return Ok(None),
-            Err(Errno::CONNREFUSED) => return start(to, address).map(|()| None),
+            Err(Errno::CONNREFUSED) => return start::anew(to, address).map(|()| None),
             Err(e) => return Err(fail(e)),
         };
-        check_peer(&connection, address)?;
+        talk::check_peer(&connection, address)?;
         let mut descriptors = Vec::with_capacity(2);
-        let answer = ask(&connection, Request::Take, until, |fd| descriptors.push(fd));
+        let answer = talk::ask(&connection, Request::Take, until, |fd| descriptors.push(fd));
         match answer {
             Ok(Answer::Slot(slot)) => {
                 let mut descriptors = descriptors.into_iter();
                 let (Some(socket), vault) = (descriptors.next(), descriptors.next()) else {
                     return Err(fail(Errno::MFILE));
                 };
-                let pid = std::process::id();
-                Ok(Some((
-                    socket.into(),
-                    Self { slot, vault, connection, pid, told: AtomicBool::new(false) },
-                )))
+                Ok(Some((socket.into(), Self::new(slot, address, vault, connection))))
             }
             Ok(Answer::Full(pids)) => {
-                let holders = Sharing::new(&pids).holders.iter().map(|h| h.pid).collect();
+                let holders = Sharing::new(&pids, 0).holders.iter().map(|h| h.pid).collect();
                 Err(PortError::NoSlot { address, holders: Holders(holders) })
             }
             // It is ending, or had too many at once.
             Err(Errno::CONNRESET | Errno::PIPE) => Ok(None),
             Err(Errno::TIMEDOUT) | Ok(_) => {
-                Err(PortError::NoAnswer { address, broker: pid(&connection) })
+                Err(PortError::NoAnswer { address, broker: talk::pid(&connection) })
             }
             Err(e) => Err(fail(e)),
         }
     }
 
-    /// Readable where the broker has something to say, or is gone.
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.connection.as_fd()
+    fn new(slot: u8, address: IpAddr, vault: Option<OwnedFd>, connection: OwnedFd) -> Self {
+        if let Err(error) = name::lease(connection.as_fd(), address, slot) {
+            tracing::debug!(%error, slot, "the slot's name is somebody's");
+        }
+        let (waiting, services) = (VecDeque::new(), BTreeSet::new());
+        Self {
+            slot,
+            address,
+            vault,
+            line: Mutex::new(Line { connection, state: State::Open, waiting, services }),
+            pid: std::process::id(),
+            told: AtomicBool::new(false),
+            opened: Instant::now(),
+            looked: AtomicU64::new(0),
+            lost: AtomicBool::new(false),
+        }
+    }
+
+    /// Lets `epoll` be readable when the broker has something to say, or is gone.
+    pub(crate) fn watch(&self, epoll: &Epoll) -> std::io::Result<()> {
+        epoll.add(self.line.lock().connection.as_fd())
     }
 
     /// Packets of several slots came as one run: the host must not gather them any more.
     pub(crate) fn mixed(&self) {
-        if self.told.swap(true, Ordering::Relaxed) {
-            return;
+        if !self.told.swap(true, Ordering::Relaxed) {
+            // Without a broker there is nobody who could do it.
+            let _ = talk::say(&self.line.lock().connection, Request::Mixed);
         }
-        // Without a broker there is nobody who could do it.
-        let _ = pass::send(self.fd(), &Request::Mixed.to_bytes(), &[]);
+    }
+
+    /// Serves a service, or no longer: the broker hands on the MADs that are for it.
+    pub(crate) fn serve(&self, service: u64, on: bool) -> Result<(), PortError> {
+        let line = &mut *self.line.lock();
+        let request = if on { Request::Serve(service) } else { Request::Unserve(service) };
+        let address = self.address;
+        // What is said to no broker is said to the next one when there is one.
+        if line.state == State::Open {
+            match line.ask(request) {
+                Ok(Answer::Refused) => return Err(PortError::ServiceTaken { service, address }),
+                Ok(_) | Err(Errno::CONNRESET | Errno::PIPE) => {}
+                Err(_) => {
+                    let broker = talk::pid(&line.connection);
+                    return Err(PortError::NoAnswer { address, broker });
+                }
+            }
+        }
+        if on {
+            line.services.insert(service);
+        } else {
+            line.services.remove(&service);
+        }
+        Ok(())
+    }
+
+    /// Gives what the broker has handed on since, and sees to it that there is a broker. Cheap
+    /// where it is called often. `give` says whether it had room.
+    pub(crate) fn attend(&self, epoll: &Epoll, mut give: impl FnMut(Flow, &[u8]) -> bool) -> usize {
+        let now = u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let since = now.saturating_sub(self.looked.load(Ordering::Relaxed));
+        if u128::from(since) < LOOK.as_nanos() {
+            return 0;
+        }
+        let Some(mut line) = self.line.try_lock() else { return 0 };
+        self.looked.store(now, Ordering::Relaxed);
+        if line.state != State::Open {
+            self.rejoin(&mut line, epoll);
+            return 0;
+        }
+        line.take_in(WAITING);
+        let mut given = 0;
+        while let Some((came, packet)) = line.waiting.front() {
+            if !give(self.flow(came), packet) {
+                break;
+            }
+            line.waiting.pop_front();
+            given += 1;
+        }
+        if matches!(line.state, State::Lost(_)) {
+            self.lost.store(true, Ordering::Relaxed);
+            // It would be readable for ever.
+            let _ = epoll.remove(line.connection.as_fd());
+            self.rejoin(&mut line, epoll);
+        }
+        given
+    }
+
+    /// When it wants to be attended to though its descriptor is not readable.
+    pub(crate) fn next_deadline(&self) -> Option<Duration> {
+        self.lost.load(Ordering::Relaxed).then_some(PAUSE)
+    }
+
+    fn flow(&self, came: &Came) -> Flow {
+        Flow {
+            src: came.from.ip(),
+            dst: self.address,
+            src_port: came.from.port(),
+            traffic_class: came.traffic_class,
+            hop_limit: came.hop_limit,
+            flow_label: 0,
+        }
+    }
+}
+
+impl Line {
+    /// Takes in what has been said, as long as fewer packets wait.
+    fn take_in(&mut self, most: usize) {
+        while self.waiting.len() < most {
+            match talk::listen(&self.connection, drop) {
+                Ok(Heard::Packet(came, packet)) => self.waiting.push_back((came, packet)),
+                // To a question that nobody waits for any more.
+                Ok(Heard::Answer(_)) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => {
+                    self.state = State::Lost(Instant::now());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Asks while packets may come.
+    fn ask(&mut self, request: Request) -> Result<Answer, Errno> {
+        let until = Instant::now() + PATIENCE;
+        talk::say(&self.connection, request)?;
+        loop {
+            match talk::hear(&self.connection, until, drop)? {
+                Heard::Answer(answer) => return Ok(answer),
+                Heard::Packet(came, packet) => self.waiting.push_back((came, packet)),
+            }
+        }
     }
 }
 
@@ -175,112 +276,18 @@ impl Drop for Seat {
             return;
         }
         drop(self.vault.take());
+        let line = self.line.get_mut();
         // When the broker closes its side the slot is free, and the address too if it was the last.
-        if rustix::net::shutdown(&self.connection, Shutdown::Write).is_ok() {
+        if line.state == State::Open
+            && rustix::net::shutdown(&line.connection, Shutdown::Write).is_ok()
+        {
             let until = Instant::now() + FAREWELL;
-            while hear(&self.connection, until, drop).is_ok() {}
+            while talk::hear(&line.connection, until, drop).is_ok() {}
         }
     }
 }
 
-fn connect(to: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
-    let socket = name::socket()?;
-    rustix::net::connect(&socket, to)?;
-    Ok(socket)
-}
-
-/// A name can be anyone's.
-fn check_peer(connection: &OwnedFd, address: IpAddr) -> Result<(), PortError> {
-    let (_, user) =
-        sys::peer(connection.as_fd()).map_err(PortError::socket("SO_PEERCRED", address))?;
-    if user != rustix::process::geteuid().as_raw() {
-        return Err(PortError::OtherUser { address, user });
-    }
-    Ok(())
-}
-
-fn pid(connection: &OwnedFd) -> u32 {
-    sys::peer(connection.as_fd()).map_or(0, |(pid, _)| pid)
-}
-
-fn ask(
-    connection: &OwnedFd,
-    request: Request,
-    until: Instant,
-    take: impl FnMut(OwnedFd),
-) -> Result<Answer, Errno> {
-    pass::send(connection.as_fd(), &request.to_bytes(), &[])?;
-    hear(connection, until, take)
-}
-
-fn hear(
-    connection: &OwnedFd,
-    until: Instant,
-    mut take: impl FnMut(OwnedFd),
-) -> Result<Answer, Errno> {
-    let mut bytes = [0; LONGEST];
-    loop {
-        match pass::recv(connection.as_fd(), &mut bytes, false, &mut take) {
-            Ok(0) => return Err(Errno::CONNRESET),
-            Ok(n) => return Answer::parse(&bytes[..n]).ok_or(Errno::BADMSG),
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => {
-                let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(Errno::TIMEDOUT);
-                }
-                let ms = i32::try_from(left.as_millis()).unwrap_or(i32::MAX).max(1);
-                // Whatever it says, the next call tells more.
-                let _ = sys::wait_readable(connection.as_fd(), ms);
-            }
-            Err(e) => return Err(e),
-        }
-    }
-}
-
-/// Starts a broker, unless another process is about to: the name is one's only.
-fn start(to: &SocketAddrUnix, address: IpAddr) -> Result<(), PortError> {
-    let fail = |call| move |e: Errno| PortError::socket(call, address)(e.into());
-    let listener = name::socket().map_err(fail("socket"))?;
-    match rustix::net::bind(&listener, to) {
-        Err(Errno::ADDRINUSE) => return Ok(()),
-        other => other.map_err(fail("bind of the broker's name"))?,
-    }
-    rustix::net::listen(&listener, 128).map_err(fail("listen"))?;
-    let sockets = launch::owned(open_group(address)?);
-    let vault = launch::vault(&sockets).map_err(fail("keeping the sockets"))?;
-    let parts = Parts { listener, sockets, vault };
-    launch::launch(&parts).map_err(PortError::socket("starting the broker", address))?;
-    tracing::debug!(%address, "broker started");
-    Ok(())
-}
-
-fn open_group(address: IpAddr) -> Result<[Socket; super::SLOTS], PortError> {
-    let until = Instant::now() + LEAVING;
-    loop {
-        match group::open(address) {
-            Err(PortError::Taken(_)) if Instant::now() < until => sleep(PAUSE),
-            other => return other,
-        }
-    }
-}
-
-/// Process numbers, in words.
-#[derive(Debug)]
-pub struct Holders(Vec<u32>);
-
-impl std::fmt::Display for Holders {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        /// As many as help.
-        const SHOWN: usize = 5;
-        let mut all = self.0.clone();
-        all.sort_unstable();
-        all.dedup();
-        let shown: Vec<_> = all.iter().take(SHOWN).map(u32::to_string).collect();
-        write!(f, "{}", shown.join(", "))?;
-        match all.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
+/// Whether there are processes that have slots of an address, whose broker is gone.
+fn has_orphans(address: IpAddr) -> bool {
+    (0..).take(SLOTS).any(|slot| name::is_leased(address, slot))
 }

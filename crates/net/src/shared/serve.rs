@@ -7,13 +7,17 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
 use super::launch::Parts;
-use super::message::{Answer, LONGEST, Pids, Request};
-use super::{GSI_SLOT, SEATS, SLOTS, group, pass};
+use super::mads::{Register, To};
+use super::message::{ANSWER, Answer, CAME, Came, PACKET, Pids, Request, UNSEEN};
+use super::{GSI_SLOT, SEATS, SLOTS, group, name, pass};
+use crate::udp::receive_one;
 
 /// Connections at once: a process each, and some that only ask.
 const CONNECTIONS: usize = SEATS + 33;
 /// A broker that nobody needs ends after so long; one that is no longer needed, at once.
 const UNUSED: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+/// Packets to QP1 that are handed on before somebody else is heard.
+const PACKETS: usize = 64;
 
 struct Connection {
     socket: OwnedFd,
@@ -24,10 +28,13 @@ struct Connection {
 struct Broker {
     parts: Parts,
     connections: [Option<Connection>; CONNECTIONS],
+    register: Register,
     /// Where the search for a free slot starts: what is on its way to a slot that was left must
     /// not meet its next holder.
     next: u8,
     own_pid: u32,
+    /// Packets to QP1 that were for nobody.
+    unrouted: u32,
 }
 
 /// Whether to go on.
@@ -36,9 +43,11 @@ type Go = bool;
 /// Serves until nobody has a slot any more.
 pub(super) fn serve(parts: Parts) {
     let own_pid = rustix::process::getpid().as_raw_nonzero().get().cast_unsigned();
-    // Its processes may not live to see that the one which started it is gone: it listens itself.
+    // Who asks sees this process behind the name, not the one that started it.
     let _ = rustix::net::listen(&parts.listener, 128);
-    let mut broker = Broker { parts, connections: [const { None }; CONNECTIONS], next: 1, own_pid };
+    let connections = [const { None }; CONNECTIONS];
+    let register = Register::new();
+    let mut broker = Broker { parts, connections, register, next: 1, own_pid, unrouted: 0 };
     while broker.round() {}
     broker.end();
 }
@@ -57,7 +66,7 @@ impl Broker {
             self.accept();
         }
         if !ready[1].is_empty() {
-            group::clear(self.parts.sockets[usize::from(GSI_SLOT)].as_fd());
+            self.hand_on();
         }
         for (index, ready) in ready[2..].iter().enumerate() {
             if !ready.is_empty() && !self.hear(index) {
@@ -68,14 +77,13 @@ impl Broker {
     }
 
     fn wait(&self, ready: &mut [PollFlags; CONNECTIONS + 2]) -> Result<usize, Errno> {
-        let gsi = &self.parts.sockets[usize::from(GSI_SLOT)];
         let mut all: [PollFd<'_>; CONNECTIONS + 2] = std::array::from_fn(|n| match n {
             0 => PollFd::new(&self.parts.listener, PollFlags::IN),
-            1 => PollFd::new(gsi, PollFlags::IN),
+            1 => PollFd::new(self.socket(GSI_SLOT), PollFlags::IN),
             _ => match &self.connections[n - 2] {
                 Some(connection) => PollFd::new(&connection.socket, PollFlags::IN),
                 // Nothing: of this one no errors are to be expected.
-                None => PollFd::new(&self.parts.vault, PollFlags::empty()),
+                None => PollFd::new(&self.parts.listener, PollFlags::empty()),
             },
         });
         let timeout = if self.has_seats() { None } else { Some(&UNUSED) };
@@ -87,8 +95,16 @@ impl Broker {
         Ok(count)
     }
 
+    fn socket(&self, slot: u8) -> &OwnedFd {
+        &self.parts.sockets[usize::from(slot) % SLOTS]
+    }
+
     fn has_seats(&self) -> bool {
         self.connections.iter().flatten().any(|c| c.slot.is_some())
+    }
+
+    fn holder(&self, slot: u8) -> Option<&Connection> {
+        self.connections.iter().flatten().find(|c| c.slot == Some(slot))
     }
 
     fn accept(&mut self) {
@@ -112,6 +128,34 @@ impl Broker {
         }
     }
 
+    /// Hands packets to QP1 on to those whom they are for.
+    fn hand_on(&mut self) {
+        let mut bytes = [0; CAME + PACKET];
+        for _ in 0..PACKETS {
+            let gsi = self.socket(GSI_SLOT).as_fd();
+            let Ok(Some(one)) = receive_one(gsi, &mut bytes[CAME..]) else { return };
+            let Some(packet) = bytes.get(CAME..CAME + one.len) else {
+                self.unrouted = self.unrouted.saturating_add(1);
+                continue;
+            };
+            let slot = match To::of(packet, one.from.ip()) {
+                To::Slot(slot) => Some(slot),
+                To::Service(opening) => self.register.find(&opening),
+                To::Nobody => None,
+            };
+            let (from, traffic_class, hop_limit) = (one.from, one.traffic_class, one.hop_limit);
+            bytes[..CAME].copy_from_slice(&Came { from, traffic_class, hop_limit }.to_bytes());
+            let message = &bytes[..CAME + one.len];
+            // Who takes nothing in loses it, as at a full socket.
+            let done = slot
+                .and_then(|slot| self.holder(slot))
+                .map(|connection| pass::send(connection.socket.as_fd(), message, &[]));
+            if !matches!(done, Some(Ok(()))) {
+                self.unrouted = self.unrouted.saturating_add(1);
+            }
+        }
+    }
+
     /// Hears a connection.
     fn hear(&mut self, index: usize) -> Go {
         let Some(connection) = &self.connections[index] else { return true };
@@ -120,8 +164,8 @@ impl Broker {
             Err(Errno::AGAIN | Errno::INTR) => true,
             Ok(0) | Err(_) => self.part(index),
             Ok(n) => {
-                let answered = Request::parse(&bytes[..n]).ok_or(Errno::INVAL);
-                match answered.and_then(|request| self.obey(index, request)) {
+                let request = Request::parse(&bytes[..n]).ok_or(Errno::INVAL);
+                match request.and_then(|request| self.obey(index, request)) {
                     Ok(()) => true,
                     Err(_) => self.part(index),
                 }
@@ -130,15 +174,27 @@ impl Broker {
     }
 
     fn obey(&mut self, index: usize, request: Request) -> Result<(), Errno> {
-        match request {
-            Request::Take => self.give(index),
-            Request::Who => self.answer(index, Answer::Who(self.pids()), &[]),
-            Request::Mixed => {
+        let slot = self.connections[index].as_ref().and_then(|c| c.slot);
+        match (request, slot) {
+            (Request::Take, None) => self.give(index),
+            (Request::Who, _) => self.answer(index, Answer::Who(self.pids(), self.unrouted), &[]),
+            (Request::Mixed, Some(_)) => {
                 for socket in &self.parts.sockets {
                     group::set_gathering(socket.as_fd(), false);
                 }
                 Ok(())
             }
+            (Request::Claim(claimed), None) => self.admit(index, claimed),
+            (Request::Serve(service), Some(slot)) => {
+                let done = self.register.serve(service, slot);
+                self.answer(index, if done { Answer::Done } else { Answer::Refused }, &[])
+            }
+            (Request::Unserve(service), Some(slot)) => {
+                self.register.unserve(service, slot);
+                self.answer(index, Answer::Done, &[])
+            }
+            // Only a process that is not ours would say so.
+            _ => Err(Errno::INVAL),
         }
     }
 
@@ -146,22 +202,39 @@ impl Broker {
         let Some(slot) = self.free_slot() else {
             return self.answer(index, Answer::Full(self.pids()), &[]);
         };
-        let socket = self.parts.sockets[usize::from(slot)].as_fd();
+        let socket = self.socket(slot).as_fd();
         group::clear(socket);
         self.answer(index, Answer::Slot(slot), &[socket, self.parts.vault.as_fd()])?;
-        if let Some(connection) = &mut self.connections[index] {
-            connection.slot = Some(slot);
-        }
+        self.register.forget(slot);
+        self.seat(index, slot);
         self.next = slot + 1;
         Ok(())
     }
 
+    /// A process that has a slot from a broker before this one.
+    fn admit(&mut self, index: usize, slot: u8) -> Result<(), Errno> {
+        let is_seat = slot != GSI_SLOT && usize::from(slot) < SLOTS;
+        if !is_seat || self.holder(slot).is_some() {
+            return self.answer(index, Answer::Refused, &[]);
+        }
+        self.answer(index, Answer::Slot(slot), &[])?;
+        self.seat(index, slot);
+        Ok(())
+    }
+
+    fn seat(&mut self, index: usize, slot: u8) {
+        if let Some(connection) = &mut self.connections[index] {
+            connection.slot = Some(slot);
+        }
+    }
+
     fn free_slot(&self) -> Option<u8> {
-        let taken = |slot| self.connections.iter().flatten().any(|c| c.slot == Some(slot));
+        // Its holder may not have come to this broker yet.
+        let leased = |slot| name::is_leased(self.parts.address, slot);
         let all = 1..=u8::try_from(SEATS).unwrap_or(63);
         let (before, behind) = (all.clone(), all);
         let behind = behind.filter(|&slot| slot >= self.next);
-        behind.chain(before).find(|&slot| !taken(slot))
+        behind.chain(before).find(|&slot| self.holder(slot).is_none() && !leased(slot))
     }
 
     fn answer(
@@ -171,7 +244,7 @@ impl Broker {
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), Errno> {
         let Some(connection) = &self.connections[index] else { return Ok(()) };
-        let mut bytes = [0; LONGEST];
+        let mut bytes = [0; ANSWER];
         let len = answer.write(&mut bytes);
         pass::send(connection.socket.as_fd(), &bytes[..len], descriptors)
     }
@@ -181,7 +254,10 @@ impl Broker {
         pids[usize::from(GSI_SLOT)] = self.own_pid;
         for connection in self.connections.iter().flatten() {
             if let Some(slot) = connection.slot {
-                pids[usize::from(slot)] = connection.pid;
+                pids[usize::from(slot)] = match connection.pid {
+                    0 => UNSEEN,
+                    pid => pid,
+                };
             }
         }
         pids
@@ -196,14 +272,15 @@ impl Broker {
             self.connections[index] = Some(connection);
             return false;
         }
-        group::clear(self.parts.sockets[usize::from(slot)].as_fd());
+        self.register.forget(slot);
+        group::clear(self.socket(slot).as_fd());
         true
     }
 
     /// Lets the address go, then the name, then those who wait for that.
     fn end(self) {
         let Self { parts, connections, .. } = self;
-        let Parts { listener, sockets, vault } = parts;
+        let Parts { listener, sockets, vault, .. } = parts;
         drop((sockets, vault));
         drop(listener);
         drop(connections);

@@ -250,18 +250,63 @@ fn what_is_no_request_ends_the_connection_and_nothing_else() {
     assert_eq!(collect(&other, 1).len(), 1, "{count}");
 }
 
+fn kill(pid: u32) {
+    let pid = libc::pid_t::try_from(pid).unwrap();
+    // SAFETY: takes no pointers; the broker is ours.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+}
+
+/// As the driver does, all the time.
+fn attend(ports: &[impl std::borrow::Borrow<UdpPort>]) {
+    let mut rx = RxBatch::new(1);
+    for port in ports {
+        port.borrow().recv(&mut rx).unwrap();
+    }
+}
+
 #[test]
 fn the_end_of_the_broker_changes_nothing_for_those_who_are_there() {
     let here = address(31);
-    let ports: Vec<_> = (0..5).map(|_| shared(here)).collect();
-    let broker = who_shares(here).unwrap().unwrap().broker;
-    let pid = libc::pid_t::try_from(broker).unwrap();
-    // SAFETY: takes no pointers; the broker is ours.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
-    // SAFETY: as above; signal 0 only asks.
-    eventually("its end", || (unsafe { libc::kill(pid, 0) } != 0).then_some(()));
-    for port in &ports {
-        send(&ports[0], here, qpn(slot(port)), &[700; 7]);
-        assert_eq!(collect(port, 7).len(), 7);
+    let mut ports: Vec<_> = (0..5).map(|_| shared(here)).collect();
+    for _ in 0..3 {
+        let before = who_shares(here).unwrap().unwrap();
+        kill(before.broker);
+        // Nobody looks after a broker yet: the group is whole all the same.
+        for port in &ports {
+            send(&ports[0], here, qpn(slot(port)), &[700; 7]);
+            assert_eq!(collect(port, 7).len(), 7);
+        }
+        // Then there is another, with the same sockets.
+        let after = eventually("a broker that knows all", || {
+            attend(&ports);
+            who_shares(here).unwrap().filter(|s| s.holders.len() == ports.len())
+        });
+        assert_ne!(after.broker, before.broker);
+        assert_eq!(after.holders, before.holders);
+        assert!(ports.iter().all(|port| port.next_deadline().is_none()));
+        ports.push(shared(here));
+        for port in &ports {
+            send(&ports[0], here, qpn(slot(port)), &[700; 7]);
+            assert_eq!(collect(port, 7).len(), 7);
+        }
     }
+    drop(ports);
+    eventually("the address", || UdpPort::open(&UdpConfig::new(here)).ok());
 }
+
+#[test]
+fn a_slot_whose_holder_has_not_come_back_yet_is_not_given_out() {
+    let here = address(32);
+    let (ports, sleeper) = ([shared(here), shared(here)], Seat::take(here, 4096).unwrap());
+    kill(who_shares(here).unwrap().unwrap().broker);
+    eventually("a broker", || {
+        attend(&ports);
+        who_shares(here).unwrap().filter(|s| s.holders.len() == 2)
+    });
+    let rest: Vec<_> = (0..SEATS - 3).map(|_| Seat::take(here, 4096).unwrap()).collect();
+    assert!(rest.iter().all(|(_, seat)| seat.slot != sleeper.1.slot));
+    assert!(matches!(Seat::take(here, 4096), Err(PortError::NoSlot { .. })));
+}
+
+mod codes;
+mod qp1;

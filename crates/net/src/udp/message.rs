@@ -210,6 +210,41 @@ impl<'a> Rx<'a> {
     }
 }
 
+/// One datagram, alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Single {
+    pub(crate) from: SocketAddr,
+    pub(crate) traffic_class: u8,
+    pub(crate) hop_limit: u8,
+    /// Its bytes; more than there was room for where it was cut.
+    pub(crate) len: usize,
+}
+
+/// Receives one datagram without waiting, from a socket that gathers nothing. Allocates nothing.
+pub(crate) fn receive_one(fd: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Option<Single>> {
+    let mut control = Control([0; 128]);
+    // SAFETY: an address of zeros is valid storage to be written to.
+    let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: a message header of zeros is a valid, empty one.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_name = (&raw mut name).cast();
+    message.msg_namelen = STORAGE;
+    message.msg_iov = &raw mut iov;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len();
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    // SAFETY: name, slice and control data are distinct, writable and live through the call.
+    let rc = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, flags) };
+    let Ok(len) = usize::try_from(rc) else {
+        return not_waiting(io::Error::last_os_error()).map(|_| None);
+    };
+    let Some(from) = address_of(&name, message.msg_namelen) else { return Ok(None) };
+    let Told { traffic_class, hop_limit, .. } = Told::read(&message);
+    Ok(Some(Single { from, traffic_class, hop_limit, len }))
+}
+
 /// Nothing there, or interrupted, is no error: 0 messages came.
 fn not_waiting(e: io::Error) -> io::Result<usize> {
     match e.raw_os_error() {
