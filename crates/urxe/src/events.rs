@@ -1,6 +1,7 @@
 //! Events on descriptors that can be polled: completion channels and asynchronous events.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -52,28 +53,69 @@ pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<
     }
 }
 
-/// A queue behind a descriptor, which is readable while the queue is not empty.
+/// A queue behind a descriptor, which is readable while the queue is not empty. What comes again
+/// while it waits is counted, not stored again, and taken out as often as it came: a program that
+/// never looks makes it no longer than there are different things that can happen.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    items: Mutex<VecDeque<T>>,
+    items: Mutex<Items<T>>,
     wake: Wake,
 }
 
-impl<T> Queue<T> {
+#[derive(Debug)]
+struct Items<T> {
+    /// Each once, oldest first.
+    order: VecDeque<T>,
+    /// How often each waits.
+    times: HashMap<T, u64>,
+}
+
+impl<T> Default for Items<T> {
+    fn default() -> Self {
+        Self { order: VecDeque::new(), times: HashMap::new() }
+    }
+}
+
+impl<T: Copy + Eq + Hash> Queue<T> {
     pub(crate) fn new() -> Result<Self, Error> {
         Ok(Self { items: Mutex::default(), wake: Wake::new()? })
     }
 
     pub(crate) fn push(&self, item: T) {
-        let mut items = self.items.lock();
-        items.push_back(item);
+        let Items { order, times } = &mut *self.items.lock();
+        let waits = times.entry(item).or_insert(0);
+        if *waits == 0 {
+            order.push_back(item);
+        }
+        *waits += 1;
+        self.wake.ring();
+    }
+
+    /// As [`Self::push`], of what tells a state: it waits once, behind all that came before it.
+    pub(crate) fn push_state(&self, item: T) {
+        let Items { order, times } = &mut *self.items.lock();
+        if times.insert(item, 1).is_some() {
+            order.retain(|waiting| *waiting != item);
+        }
+        order.push_back(item);
         self.wake.ring();
     }
 
     pub(crate) fn pop(&self) -> Option<T> {
-        let mut items = self.items.lock();
-        let item = items.pop_front();
-        if items.is_empty() {
+        let Items { order, times } = &mut *self.items.lock();
+        let item = order.pop_front();
+        if let Some(item) = item {
+            match times.get_mut(&item) {
+                Some(waits) if *waits > 1 => {
+                    *waits -= 1;
+                    order.push_back(item);
+                }
+                _ => {
+                    times.remove(&item);
+                }
+            }
+        }
+        if order.is_empty() {
             self.wake.hush();
         }
         item
@@ -96,10 +138,11 @@ impl<T> Queue<T> {
     }
 
     /// Takes out what `keep` does not want.
-    pub(crate) fn retain(&self, keep: impl FnMut(&T) -> bool) {
-        let mut items = self.items.lock();
-        items.retain(keep);
-        if items.is_empty() {
+    pub(crate) fn retain(&self, keep: impl Fn(&T) -> bool) {
+        let Items { order, times } = &mut *self.items.lock();
+        order.retain(&keep);
+        times.retain(|item, _| keep(item));
+        if order.is_empty() {
             self.wake.hush();
         }
     }
@@ -171,3 +214,6 @@ impl Events {
         completion
     }
 }
+
+#[cfg(test)]
+mod tests;

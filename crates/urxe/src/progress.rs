@@ -102,7 +102,7 @@ impl Device {
     pub(crate) fn port_failed(&self, error: &dyn std::fmt::Display) {
         if self.health.failed(error) {
             tracing::error!(%error, "the port is broken");
-            self.events.asyncs.push(AsyncEvent::PortErr);
+            self.events.asyncs.push_state(AsyncEvent::PortErr);
         }
     }
 
@@ -112,7 +112,7 @@ impl Device {
             self.port_failed(&error);
         } else if self.health.whole() {
             tracing::info!("the port works again");
-            self.events.asyncs.push(AsyncEvent::PortActive);
+            self.events.asyncs.push_state(AsyncEvent::PortActive);
         }
     }
 
