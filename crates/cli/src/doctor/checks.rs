@@ -102,7 +102,7 @@ impl Holders {
                 }
             };
             let holders: Vec<_> = sharing.holders.iter().map(one).collect();
-            format!("{address} shared by {}", holders.join("; by "))
+            format!("{address}: shared by {}", holders.join("; by "))
         }));
         all
     }

@@ -251,9 +251,50 @@ fn what_is_no_request_ends_the_connection_and_nothing_else() {
 }
 
 fn kill(pid: u32) {
+    signal(pid, libc::SIGKILL);
+}
+
+fn signal(pid: u32, signal: i32) {
     let pid = libc::pid_t::try_from(pid).unwrap();
     // SAFETY: takes no pointers; the broker is ours.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+#[test]
+fn a_stopped_broker_is_named_and_holds_up_no_packet() {
+    let here = address(33);
+    let ports = [shared(here), shared(here)];
+    let broker = who_shares(here).unwrap().unwrap().broker;
+    signal(broker, libc::SIGSTOP);
+    send(&ports[0], here, qpn(slot(&ports[1])), &[700; 7]);
+    assert_eq!(collect(&ports[1], 7).len(), 7);
+    let error = Seat::take(here, 4096).unwrap_err().to_string();
+    assert!(error.contains(&format!("process {broker}, does not answer")), "{error}");
+    signal(broker, libc::SIGCONT);
+    Seat::take(here, 4096).unwrap();
+}
+
+/// A terminal's signals, and those of a program's group, are not the broker's.
+#[test]
+fn only_signals_that_are_meant_for_it_end_the_broker() {
+    let here = address(34);
+    let _port = shared(here);
+    let broker = who_shares(here).unwrap().unwrap().broker;
+    for ignored in [libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGUSR1] {
+        signal(broker, ignored);
+    }
+    assert_eq!(who_shares(here).unwrap().unwrap().broker, broker);
+    let stat = std::fs::read_to_string(format!("/proc/{broker}/stat")).unwrap();
+    let fields: Vec<_> = stat.split_whitespace().collect();
+    assert_eq!((fields[1], fields[5]), ("(urxe-broker)", broker.to_string().as_str()), "{stat}");
+    // It has what it needs open, and nothing of ours: 64 sockets, its name, the sockets kept, a
+    // connection, and /dev/null three times.
+    let all = if std::path::Path::new("/dev/null").exists() { 70 } else { 67 };
+    eventually("what it has open", || {
+        let open = std::fs::read_dir(format!("/proc/{broker}/fd")).unwrap().count();
+        (open == all).then_some(())
+    });
+    signal(broker, libc::SIGTERM);
 }
 
 /// As the driver does, all the time.
