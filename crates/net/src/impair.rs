@@ -7,15 +7,15 @@
 
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use crate::batch::{Segment, flip_bit};
+use crate::port::pass_on;
 use crate::sys::{Epoll, Timer};
-use crate::{Flow, Port, PortCaps, PortError, PortStats, Record, RxBatch, TxBatch};
+use crate::{Flow, Port, Record, RxBatch, TxBatch};
 
 mod config;
 mod dice;
@@ -127,11 +127,13 @@ impl<P: Port> Impaired<P> {
                 state.going.push_given(flow, &bytes, flip, comment);
             }
             if state.going.is_empty() {
+                state.tx.set_stuck(false);
                 return Ok(());
             }
             self.port.send(&mut state.going)?;
             if !state.going.is_empty() {
                 // No room; the timer brings us back.
+                state.tx.set_stuck(true);
                 return Ok(());
             }
         }
@@ -171,14 +173,19 @@ impl State {
 }
 
 impl<P: Port> Port for Impaired<P> {
-    fn caps(&self) -> &PortCaps {
-        self.port.caps()
+    pass_on! {
+        self => self.port;
+        caps wait_writable join leave serve stats check
     }
 
     /// Takes all of `batch`: what the link holds is the link's.
     fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
         let now = (self.clock)();
         let state = &mut *self.state.lock();
+        // What the port below has no room for counts as held, and more than the link holds is lost.
+        if state.tx.is_stuck() {
+            self.release(state, now)?;
+        }
         let ethernet = self.caps().sees_ip_header;
         for i in 0..batch.len() {
             batch.note_given(i, ethernet);
@@ -225,33 +232,9 @@ impl<P: Port> Port for Impaired<P> {
         self.epoll.fd()
     }
 
-    fn wait_writable(&self, timeout_ms: i32) -> io::Result<()> {
-        self.port.wait_writable(timeout_ms)
-    }
-
-    fn join(&self, group: IpAddr) -> Result<(), PortError> {
-        self.port.join(group)
-    }
-
-    fn leave(&self, group: IpAddr) -> Result<(), PortError> {
-        self.port.leave(group)
-    }
-
     fn next_deadline(&self) -> Option<Duration> {
         let now = (self.clock)();
         let own = self.state.lock().deadline(now).map(|at| at.saturating_sub(now));
         own.into_iter().chain(self.port.next_deadline()).min()
-    }
-
-    fn serve(&self, service: u64, on: bool) -> Result<(), PortError> {
-        self.port.serve(service, on)
-    }
-
-    fn stats(&self) -> &PortStats {
-        self.port.stats()
-    }
-
-    fn check(&self) -> Result<(), PortError> {
-        self.port.check()
     }
 }

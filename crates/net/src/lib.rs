@@ -7,6 +7,7 @@
 #![allow(unsafe_code, reason = "sendmmsg and recvmmsg with segmentation offload")]
 
 mod batch;
+mod cmsg;
 mod error;
 pub mod fork;
 mod frame;

@@ -80,49 +80,74 @@ pub trait Port: Send + Sync + fmt::Debug {
     fn check(&self) -> Result<(), PortError>;
 }
 
+/// Passes methods of [`Port`] on to the port below, each by its name: a port that stands on another
+/// names all that it does not do itself, so that none is forgotten to a default.
+macro_rules! pass_on {
+    ($this:ident => $below:expr; $($method:ident)*) => {
+        $(crate::port::pass_on!(@$method $this, $below);)*
+    };
+    (@caps $this:ident, $below:expr) => {
+        fn caps(&$this) -> &$crate::PortCaps {
+            $below.caps()
+        }
+    };
+    (@send $this:ident, $below:expr) => {
+        fn send(&$this, batch: &mut $crate::TxBatch) -> std::io::Result<()> {
+            $below.send(batch)
+        }
+    };
+    (@recv $this:ident, $below:expr) => {
+        fn recv(&$this, batch: &mut $crate::RxBatch) -> std::io::Result<usize> {
+            $below.recv(batch)
+        }
+    };
+    (@fd $this:ident, $below:expr) => {
+        fn fd(&$this) -> std::os::fd::BorrowedFd<'_> {
+            $below.fd()
+        }
+    };
+    (@wait_writable $this:ident, $below:expr) => {
+        fn wait_writable(&$this, timeout_ms: i32) -> std::io::Result<()> {
+            $below.wait_writable(timeout_ms)
+        }
+    };
+    (@join $this:ident, $below:expr) => {
+        fn join(&$this, group: std::net::IpAddr) -> Result<(), $crate::PortError> {
+            $below.join(group)
+        }
+    };
+    (@leave $this:ident, $below:expr) => {
+        fn leave(&$this, group: std::net::IpAddr) -> Result<(), $crate::PortError> {
+            $below.leave(group)
+        }
+    };
+    (@next_deadline $this:ident, $below:expr) => {
+        fn next_deadline(&$this) -> Option<std::time::Duration> {
+            $below.next_deadline()
+        }
+    };
+    (@serve $this:ident, $below:expr) => {
+        fn serve(&$this, service: u64, on: bool) -> Result<(), $crate::PortError> {
+            $below.serve(service, on)
+        }
+    };
+    (@stats $this:ident, $below:expr) => {
+        fn stats(&$this) -> &$crate::PortStats {
+            $below.stats()
+        }
+    };
+    (@check $this:ident, $below:expr) => {
+        fn check(&$this) -> Result<(), $crate::PortError> {
+            $below.check()
+        }
+    };
+}
+pub(crate) use pass_on;
+
 impl<P: Port + ?Sized> Port for Box<P> {
-    fn caps(&self) -> &PortCaps {
-        (**self).caps()
-    }
-
-    fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
-        (**self).send(batch)
-    }
-
-    fn recv(&self, batch: &mut RxBatch) -> io::Result<usize> {
-        (**self).recv(batch)
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        (**self).fd()
-    }
-
-    fn wait_writable(&self, timeout_ms: i32) -> io::Result<()> {
-        (**self).wait_writable(timeout_ms)
-    }
-
-    fn join(&self, group: IpAddr) -> Result<(), PortError> {
-        (**self).join(group)
-    }
-
-    fn leave(&self, group: IpAddr) -> Result<(), PortError> {
-        (**self).leave(group)
-    }
-
-    fn next_deadline(&self) -> Option<Duration> {
-        (**self).next_deadline()
-    }
-
-    fn serve(&self, service: u64, on: bool) -> Result<(), PortError> {
-        (**self).serve(service, on)
-    }
-
-    fn stats(&self) -> &PortStats {
-        (**self).stats()
-    }
-
-    fn check(&self) -> Result<(), PortError> {
-        (**self).check()
+    pass_on! {
+        self => (**self);
+        caps send recv fd wait_writable join leave next_deadline serve stats check
     }
 }
 

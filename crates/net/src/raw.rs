@@ -9,7 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use socket2::Socket;
@@ -120,6 +120,8 @@ pub struct RawPort {
     sender: Socket,
     /// At our interface, then at the loopback one if that is another.
     receivers: Vec<Socket>,
+    /// Whose turn it is to be received from first.
+    turn: AtomicUsize,
     /// What is heard of neighbours.
     hearer: Socket,
     /// Holds the UDP port; also what joins groups.

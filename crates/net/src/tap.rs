@@ -8,8 +8,6 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
-use std::net::IpAddr;
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +16,8 @@ use parking_lot::Mutex;
 use urxe_wire::Verdict;
 
 use crate::batch::Segment;
-use crate::{IcrcMode, Port, PortCaps, PortError, PortStats, Record, RxBatch, TxBatch, frame};
+use crate::port::pass_on;
+use crate::{IcrcMode, Port, Record, RxBatch, TxBatch, frame};
 
 mod file;
 #[cfg(test)]
@@ -129,8 +128,9 @@ impl TapHandle {
 }
 
 impl<P: Port> Port for Tap<P> {
-    fn caps(&self) -> &PortCaps {
-        self.port.caps()
+    pass_on! {
+        self => self.port;
+        caps fd wait_writable join leave next_deadline serve stats check
     }
 
     fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
@@ -167,38 +167,6 @@ impl<P: Port> Port for Tap<P> {
             file.add(now, Direction::Received, whole(&segment), None);
         }
         Ok(n)
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.port.fd()
-    }
-
-    fn wait_writable(&self, timeout_ms: i32) -> io::Result<()> {
-        self.port.wait_writable(timeout_ms)
-    }
-
-    fn join(&self, group: IpAddr) -> Result<(), PortError> {
-        self.port.join(group)
-    }
-
-    fn leave(&self, group: IpAddr) -> Result<(), PortError> {
-        self.port.leave(group)
-    }
-
-    fn next_deadline(&self) -> Option<Duration> {
-        self.port.next_deadline()
-    }
-
-    fn serve(&self, service: u64, on: bool) -> Result<(), PortError> {
-        self.port.serve(service, on)
-    }
-
-    fn stats(&self) -> &PortStats {
-        self.port.stats()
-    }
-
-    fn check(&self) -> Result<(), PortError> {
-        self.port.check()
     }
 }
 

@@ -32,7 +32,8 @@ pub struct Faults {
     pub jitter: Duration,
     /// `rate`, bits per second of IP payload; packets above it queue.
     pub rate: Option<u64>,
-    /// `queue`: packets that are held at a time at most; more are lost.
+    /// `queue`: packets that are held at a time at most, those that the port below has no room for
+    /// among them; more are lost.
     pub queue: usize,
 }
 

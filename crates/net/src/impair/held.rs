@@ -35,13 +35,22 @@ pub(super) struct Held<T> {
     /// By time, then in the order in which they set out.
     packets: BTreeMap<(Duration, u64), Due<T>>,
     nth: u64,
+    /// Those that are ready cannot go on: they are held too.
+    stuck: bool,
     pub(super) counts: FaultCounts,
 }
 
 impl<T: Clone> Held<T> {
     pub(super) fn new(dice: Dice) -> Self {
         let counts = FaultCounts::default();
-        Self { dice, ready: VecDeque::new(), packets: BTreeMap::new(), nth: 0, counts }
+        Self {
+            dice,
+            ready: VecDeque::new(),
+            packets: BTreeMap::new(),
+            nth: 0,
+            stuck: false,
+            counts,
+        }
     }
 
     /// Lets a packet of `len` bytes set out; it is made only if it arrives.
@@ -49,7 +58,8 @@ impl<T: Clone> Held<T> {
         self.mature(now);
         let counts = &mut self.counts;
         counts.packets += 1;
-        match self.dice.fate(now, len, self.packets.len()) {
+        let stuck = if self.stuck { self.ready.len() } else { 0 };
+        match self.dice.fate(now, len, self.packets.len() + stuck) {
             Fate::Lost => counts.lost += 1,
             Fate::LostInBurst => counts.lost_in_burst += 1,
             Fate::Overflow => counts.overflow += 1,
@@ -65,6 +75,15 @@ impl<T: Clone> Held<T> {
                 }
             }
         }
+    }
+
+    /// Whether those that are ready could not go on when it was tried.
+    pub(super) const fn is_stuck(&self) -> bool {
+        self.stuck
+    }
+
+    pub(super) const fn set_stuck(&mut self, stuck: bool) {
+        self.stuck = stuck;
     }
 
     fn hold(&mut self, now: Duration, landing: Landing, packet: T) {

@@ -1,3 +1,5 @@
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use super::*;
@@ -139,4 +141,47 @@ fn reordering_and_a_full_queue_are_counted() {
     let (counts, _) = tx.counts();
     assert!(counts.reordered >= 5, "{counts:?}");
     assert_eq!(got.len() as u64, 100 - counts.overflow, "{counts:?}");
+}
+
+/// A port without room: what the link holds for it counts, and what is more is lost.
+#[test]
+fn a_port_below_without_room_fills_the_queue_and_no_more() {
+    let (a, b) = (loopback(45), loopback(46));
+    let clock = Clock::default();
+    let gate = Gate { port: udp(a), open: AtomicBool::new(false) };
+    let tx = Impaired::new(gate, &"tx.queue=100".parse().unwrap(), clock.read()).unwrap();
+    let rx = udp(b);
+    for from in (0..640).step_by(64) {
+        send(&tx, flow(a, b), from..from + 64);
+    }
+    let (counts, _) = tx.counts();
+    // 64 are on their way to the port below, and of what follows 100 are held.
+    assert_eq!((counts.packets, counts.overflow), (640, 640 - 64 - 100), "{counts:?}");
+    assert!(tx.next_deadline().is_some(), "it is tried again");
+    tx.port().open.store(true, SeqCst);
+    let mut batch = RxBatch::new(16);
+    assert_eq!(drain(&tx, &mut batch), []);
+    assert_eq!(psns(&drain(&rx, &mut batch)), (0..164).collect::<Vec<_>>());
+    // There is room again: a burst of more than the queue is none of its business.
+    send(&tx, flow(a, b), 0..200);
+    assert_eq!(drain(&rx, &mut batch).len(), 200);
+    assert_eq!(tx.counts().0.overflow, counts.overflow);
+}
+
+/// A port that has room or has none.
+#[derive(Debug)]
+struct Gate {
+    port: crate::udp::UdpPort,
+    open: AtomicBool,
+}
+
+impl Port for Gate {
+    pass_on! {
+        self => self.port;
+        caps recv fd wait_writable join leave next_deadline serve stats check
+    }
+
+    fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
+        if self.open.load(SeqCst) { self.port.send(batch) } else { Ok(()) }
+    }
 }

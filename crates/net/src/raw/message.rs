@@ -7,6 +7,7 @@ use socket2::{SockAddr, Socket};
 use urxe_wire::ethertype;
 
 use crate::TxBatch;
+use crate::cmsg::Cmsgs;
 use crate::frame::Headers;
 use crate::sys::link_address;
 
@@ -156,7 +157,9 @@ fn call(
             _ => (None, false),
         };
         let mut start = TAG;
-        if let Some((tpid, tci)) = tag_of(&message.msg_hdr)
+        // SAFETY: the kernel wrote it, and `controls` are not touched meanwhile.
+        let control = unsafe { Cmsgs::of(&message.msg_hdr) };
+        if let Some((tpid, tci)) = tag_of(control)
             && len >= 12
         {
             let slot = &mut bytes[i * slot..(i + 1) * slot];
@@ -172,26 +175,21 @@ fn call(
 }
 
 /// Type and control information of the VLAN tag that the kernel took off.
-fn tag_of(header: &libc::msghdr) -> Option<(u16, u16)> {
-    // SAFETY: the kernel wrote `msg_controllen` bytes of control messages.
-    let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
-    while !next.is_null() {
-        // SAFETY: not null, so within the control data.
-        let cmsg = unsafe { &*next };
-        if (cmsg.cmsg_level, cmsg.cmsg_type) == (libc::SOL_PACKET, libc::PACKET_AUXDATA) {
-            // SAFETY: the value follows its header.
-            let data = unsafe { libc::CMSG_DATA(next) };
-            // SAFETY: the kernel gives this message a tpacket_auxdata; alignment is not assumed.
-            let aux = unsafe { data.cast::<libc::tpacket_auxdata>().read_unaligned() };
-            if aux.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
-                return None;
-            }
-            let told = aux.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-            let tpid = if told { aux.tp_vlan_tpid } else { ethertype::VLAN };
-            return Some((tpid, aux.tp_vlan_tci));
+fn tag_of(control: Cmsgs<'_>) -> Option<(u16, u16)> {
+    let kind = (libc::SOL_PACKET, libc::PACKET_AUXDATA);
+    for cmsg in control.filter(|cmsg| cmsg.kind == kind) {
+        if cmsg.value().len() < size_of::<libc::tpacket_auxdata>() {
+            continue;
         }
-        // SAFETY: `next` is one of the message's control headers.
-        next = unsafe { libc::CMSG_NXTHDR(header, next) };
+        let aux = cmsg.value().as_ptr().cast::<libc::tpacket_auxdata>();
+        // SAFETY: it is long enough, and of plain numbers; alignment is not assumed.
+        let aux = unsafe { aux.read_unaligned() };
+        if aux.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+            return None;
+        }
+        let told = aux.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+        let tpid = if told { aux.tp_vlan_tpid } else { ethertype::VLAN };
+        return Some((tpid, aux.tp_vlan_tci));
     }
     None
 }

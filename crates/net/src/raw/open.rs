@@ -1,7 +1,7 @@
 //! How a raw port comes to be.
 
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -69,6 +69,7 @@ impl RawPort {
             loopback: LOOPBACK,
             sender,
             receivers,
+            turn: AtomicUsize::new(0),
             hearer,
             holder,
             kernel: Kernel { netlink, index: interface.index, knows_neighbours },

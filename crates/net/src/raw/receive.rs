@@ -14,6 +14,9 @@ use crate::{PortStats, RxBatch, sys};
 
 /// How long what neighbours say may wait while packets arrive without a pause.
 const HEAR_EVERY: Duration = Duration::from_millis(10);
+/// How often what was heard is read in one call, eight frames each: a flood of it must not keep
+/// packets waiting.
+const HEAR_CALLS: usize = 8;
 /// Bytes of the longest frame that tells of a neighbour.
 const HEARD: usize = 512;
 
@@ -26,7 +29,11 @@ impl RawPort {
         let slot = batch.slot;
         let mut came = std::mem::take(&mut batch.came);
         came.clear();
-        for socket in &self.receivers {
+        // Another socket is first each time, so that a flood at one does not starve the other.
+        let all = self.receivers.len();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        for nth in 0..all {
+            let socket = &self.receivers[turn.wrapping_add(nth) % all];
             let from = came.len() * slot;
             let first = came.len();
             let got =
@@ -107,11 +114,12 @@ impl RawPort {
         Ok(())
     }
 
-    /// Takes in what was heard of neighbours.
+    /// Takes in what was heard of neighbours, so much of it as one call may; what is left wakes the
+    /// next one.
     pub(super) fn hear(&self, ways: &mut Ways, now: Instant) -> io::Result<()> {
         let mut bytes = [0; 8 * HEARD];
         let answers = !self.kernel.knows_neighbours;
-        loop {
+        for _ in 0..HEAR_CALLS {
             let mut came = Vec::new();
             let got = message::receive(self.hearer.as_fd(), &mut bytes, HEARD, false, &mut came);
             self.received(got)?;

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use socket2::SockAddr;
 
 use crate::batch::{Arrival, Flow, RxBatch};
+use crate::cmsg::Cmsgs;
 
 /// Room for the ancillary data of one message, aligned as its headers want.
 #[derive(Clone, Copy)]
@@ -191,7 +192,8 @@ impl<'a> Rx<'a> {
             let Some(src) = address_of(&names[i], message.msg_hdr.msg_namelen) else {
                 continue;
             };
-            let told = Told::read(&message.msg_hdr);
+            // SAFETY: the kernel wrote it, and `controls` are not touched meanwhile.
+            let told = Told::read(unsafe { Cmsgs::of(&message.msg_hdr) });
             let stride = told.segment.filter(|&s| s != 0).unwrap_or(len.max(1));
             let flow = Flow {
                 src: src.ip(),
@@ -241,7 +243,8 @@ pub(crate) fn receive_one(fd: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Op
         return not_waiting(io::Error::last_os_error()).map(|_| None);
     };
     let Some(from) = address_of(&name, message.msg_namelen) else { return Ok(None) };
-    let Told { traffic_class, hop_limit, .. } = Told::read(&message);
+    // SAFETY: the kernel wrote it, and `control` is not touched meanwhile.
+    let Told { traffic_class, hop_limit, .. } = Told::read(unsafe { Cmsgs::of(&message) });
     Ok(Some(Single { from, traffic_class, hop_limit, len }))
 }
 
@@ -271,42 +274,24 @@ struct Told {
 }
 
 impl Told {
-    fn read(header: &libc::msghdr) -> Self {
+    fn read(control: Cmsgs<'_>) -> Self {
         let mut told = Self::default();
-        // SAFETY: the kernel wrote `msg_controllen` bytes of control messages.
-        let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
-        while !next.is_null() {
-            // SAFETY: not null, so within the control data.
-            let cmsg = unsafe { &*next };
-            // SAFETY: the value follows its header.
-            let data = unsafe { libc::CMSG_DATA(next) };
-            match (cmsg.cmsg_level, cmsg.cmsg_type) {
-                (libc::IPPROTO_IP, libc::IP_TOS) => {
-                    // SAFETY: the kernel gives IP_TOS one byte.
-                    told.traffic_class = unsafe { data.read() };
-                }
-                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                    told.traffic_class = low_byte(read_i32(data));
+        for cmsg in control {
+            match cmsg.kind {
+                (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                    told.traffic_class = low_byte(cmsg.int());
                 }
                 (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
-                    told.hop_limit = low_byte(read_i32(data));
+                    told.hop_limit = low_byte(cmsg.int());
                 }
                 (libc::IPPROTO_UDP, libc::UDP_GRO) => {
-                    told.segment = usize::try_from(read_i32(data)).ok();
+                    told.segment = usize::try_from(cmsg.int()).ok();
                 }
                 _ => {}
             }
-            // SAFETY: `next` is one of the message's control headers.
-            next = unsafe { libc::CMSG_NXTHDR(header, next) };
         }
         told
     }
-}
-
-/// The integer a control message holds.
-fn read_i32(data: *const u8) -> i32 {
-    // SAFETY: called for control messages whose value the kernel writes as an int.
-    unsafe { data.cast::<i32>().read_unaligned() }
 }
 
 fn low_byte(value: i32) -> u8 {

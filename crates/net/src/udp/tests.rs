@@ -24,6 +24,17 @@ fn push(batch: &mut TxBatch, flow: Flow, psn: u32, len: usize) {
     batch.push(flow, &header, |out| out.resize(out.len() + len, 0x5a), 0);
 }
 
+/// Whether this host has IPv6 at all: ::1 on its loopback interface, as the kernel lists it.
+fn has_ipv6() -> bool {
+    let listed = std::fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+    let loopback = format!("{:032x} ", 1);
+    let has = listed.lines().any(|line| line.starts_with(&loopback));
+    if !has {
+        eprintln!("skipped: this host has no IPv6");
+    }
+    has
+}
+
 /// All packets that come until `n` have: PSN, length, verdict.
 fn collect(port: &UdpPort, n: usize, mode: IcrcMode) -> Vec<(u32, usize, Verdict, Flow)> {
     let mut rx = RxBatch::new(4);
@@ -78,13 +89,11 @@ fn without_segmentation_each_packet_is_right_under_identification_0() {
 
 #[test]
 fn ipv6_carries_class_hops_and_icrc() {
+    if !has_ipv6() {
+        return;
+    }
     let here: IpAddr = "::1".parse().unwrap();
-    let port = match UdpPort::open(&UdpConfig::new(here)) {
-        Ok(port) => port,
-        // A host without IPv6 has no such address.
-        Err(PortError::NotOurs(_) | PortError::Socket { .. }) => return,
-        Err(e) => panic!("{e}"),
-    };
+    let port = UdpPort::open(&UdpConfig::new(here)).unwrap();
     let mut batch = TxBatch::new(64, 4200);
     for psn in 0..3 {
         push(&mut batch, flow(here, here), psn, 512);
@@ -103,9 +112,10 @@ fn errors_say_what_to_do() {
     assert!(matches!(again, PortError::Taken(x) if x == b), "{again}");
     let foreign = UdpPort::open(&UdpConfig::new("192.0.2.1".parse().unwrap())).unwrap_err();
     assert!(matches!(foreign, PortError::NotOurs(_)), "{foreign}");
-    let link = UdpPort::open(&UdpConfig::new("fe80::1".parse().unwrap())).unwrap_err();
-    // A host without IPv6 has no such socket at all.
-    assert!(matches!(link, PortError::LinkLocal(_) | PortError::Socket { .. }), "{link}");
+    if has_ipv6() {
+        let link = UdpPort::open(&UdpConfig::new("fe80::1".parse().unwrap())).unwrap_err();
+        assert!(matches!(link, PortError::LinkLocal(_)), "{link}");
+    }
     let group = port.join("10.1.2.3".parse().unwrap()).unwrap_err();
     assert!(matches!(group, PortError::NotAGroup { .. }), "{group}");
     assert!(port.leave("239.1.2.3".parse().unwrap()).is_err());

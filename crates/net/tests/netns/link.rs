@@ -4,9 +4,10 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
 
+use socket2::{Domain, SockAddr, SockAddrStorage, Socket, Type};
 use urxe_net::raw::{RawConfig, RawPort};
 use urxe_net::udp::{UdpConfig, UdpPort};
-use urxe_net::{Port, PortError, RxBatch, TxBatch};
+use urxe_net::{IcrcMode, Port, PortError, RxBatch, TxBatch};
 use urxe_wire::Verdict;
 
 use crate::namespace::{Namespace, pair};
@@ -203,6 +204,88 @@ fn what_a_full_buffer_loses_is_counted() {
         rx.recv(&mut batch).unwrap();
     });
     assert_eq!(came + rx.stats().snapshot().rx_overrun, 200);
+}
+
+/// Announcements of a thousand neighbours: one call reads some of them, and the rest wake the next.
+#[test]
+fn a_flood_of_announcements_is_heard_a_little_at_a_time() {
+    let Some((a, b)) = pair() else { return };
+    let (here, there) = (address(false, 1), address(false, 2));
+    let (tx, rx) = (raw(&a, here), raw(&b, there));
+    send(&tx, flow(here, there), &[0]);
+    collect(&tx, &rx, 1);
+    let mut batch = RxBatch::new(4);
+    while wait_now(&rx) {
+        rx.recv(&mut batch).unwrap();
+    }
+    announce(&a, 1000);
+    assert!(wait(&[rx.fd()]));
+    // The hearer's buffer holds some 150 of them; a call hears 64.
+    rx.recv(&mut batch).unwrap();
+    assert!(wait_now(&rx), "all were heard in one call");
+    let mut calls = 1;
+    while wait_now(&rx) {
+        rx.recv(&mut batch).unwrap();
+        calls += 1;
+    }
+    assert!(calls < 1000, "{calls}");
+    send(&tx, flow(here, there), &[64]);
+    assert_eq!(collect(&tx, &rx, 1).len(), 1, "and the port goes on");
+}
+
+/// What comes over the loopback interface comes though the link brings more than calls can take.
+#[test]
+fn a_flood_on_the_link_does_not_starve_loopback() {
+    let Some((a, b)) = pair() else { return };
+    let (here, there) = (address(false, 1), address(false, 2));
+    let (tx, rx) = (raw(&a, here), raw(&b, there));
+    send(&tx, flow(here, there), &[0]);
+    collect(&tx, &rx, 1);
+    send(&tx, flow(here, there), &[64; 100]);
+    send(&rx, flow(there, there), &[64]);
+    let mut batch = RxBatch::new(4);
+    let mut sources = Vec::new();
+    for _ in 0..2 {
+        assert_eq!(rx.recv(&mut batch).unwrap(), 4);
+        batch.for_each(IcrcMode::Strict, rx.stats(), |p| sources.push(p.flow.src));
+    }
+    assert!(sources.contains(&here) && sources.contains(&there), "{sources:?}");
+}
+
+/// Sends gratuitous ARP of so many neighbours from a namespace.
+fn announce(space: &Namespace, count: u32) {
+    space.run(move || {
+        let domain = Domain::from(libc::AF_PACKET);
+        let socket = Socket::new(domain, Type::RAW, None).unwrap();
+        let index = std::fs::read_to_string("/proc/thread-self/net/dev_mcast").unwrap();
+        let index = index.lines().find(|line| line.contains(" veth ")).unwrap();
+        let index: i32 = index.split_whitespace().next().unwrap().parse().unwrap();
+        for n in 0..count {
+            let [_, _, high, low] = n.to_be_bytes();
+            let (mac, ip) = ([2, 0, 0, 1, high, low], [10, 9, high + 1, low]);
+            let mut frame = [[0xff; 6], mac].concat();
+            frame.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+            frame.extend([&mac[..], &ip, &[0; 6], &ip].concat());
+            socket.send_to(&frame, &link(index)).unwrap();
+        }
+    });
+}
+
+/// An interface as an address.
+fn link(index: i32) -> SockAddr {
+    let mut storage = SockAddrStorage::zeroed();
+    // SAFETY: it is one of the types that the storage may be seen as.
+    let link = unsafe { storage.view_as::<libc::sockaddr_ll>() };
+    link.sll_family = u16::try_from(libc::AF_PACKET).unwrap();
+    link.sll_ifindex = index;
+    let len = u32::try_from(size_of::<libc::sockaddr_ll>()).unwrap();
+    // SAFETY: an address of this family and length was written.
+    unsafe { SockAddr::new(storage, len) }
+}
+
+/// Whether a port says that it has something, without waiting.
+fn wait_now(port: &RawPort) -> bool {
+    crate::traffic::wait_for(&[port.fd()], 0)
 }
 
 /// Receives once; false if nothing was there.

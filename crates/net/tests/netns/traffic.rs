@@ -12,13 +12,18 @@ use crate::namespace::Namespace;
 
 /// Waits until one of `fds` has something; false if none has for five seconds.
 pub fn wait(fds: &[BorrowedFd<'_>]) -> bool {
+    wait_for(fds, 5000)
+}
+
+/// As [`wait`], for so many milliseconds.
+pub fn wait_for(fds: &[BorrowedFd<'_>], timeout_ms: i32) -> bool {
     let mut polls: Vec<_> = fds
         .iter()
         .map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
         .collect();
     let n = libc::nfds_t::try_from(polls.len()).unwrap();
     // SAFETY: `polls` are initialised and live through the call.
-    unsafe { libc::poll(polls.as_mut_ptr(), n, 5000) > 0 }
+    unsafe { libc::poll(polls.as_mut_ptr(), n, timeout_ms) > 0 }
 }
 
 /// A flow whose fields are all of note.
