@@ -60,7 +60,7 @@ impl Piece {
     }
 
     fn as_ptr(&self) -> *const u8 {
-        let area = self.grant.area();
+        let area = self.grant.area().filter(|area| !area.is_void());
         let at = area.and_then(|area| area.at(self.offset, self.len).ok());
         at.map_or(std::ptr::null(), <*mut u8>::cast_const)
     }
@@ -129,7 +129,8 @@ impl Gather {
         self.len == 0
     }
 
-    /// Its pieces, in order, for a gathering system call: at most [`MAX_SGE`], none empty.
+    /// Its pieces, in order, for a gathering system call: at most [`MAX_SGE`], none empty. Those of
+    /// [`Backing::null`](crate::Backing::null) are nowhere: their pointer is null.
     pub fn pieces(&self) -> impl Iterator<Item = RawSlice<'_>> {
         let (pinned, inline): (&[Piece], &[u8]) = match &self.parts {
             Parts::Pinned(pieces) => (pieces, &[]),

@@ -44,7 +44,8 @@ handle!(
     "MW"
 );
 
-/// One element of a scatter/gather list.
+/// One element of a scatter/gather list, laid out as `struct ibv_sge`.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sge {
     /// Address in the region's own terms: from its iova, or from 0 if it is zero-based.

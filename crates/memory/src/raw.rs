@@ -162,7 +162,12 @@ impl Backing {
     /// All of an owned buffer.
     #[must_use]
     pub fn buffer(buffer: Arc<Buffer>) -> Self {
-        Self(Area { base: buffer.as_ptr(), len: buffer.len() as u64, owner: Some(buffer) })
+        Self(Area {
+            base: buffer.as_ptr(),
+            len: buffer.len() as u64,
+            owner: Some(buffer),
+            void: false,
+        })
     }
 
     /// A part of an owned buffer.
@@ -172,7 +177,7 @@ impl Backing {
     /// [`MemoryError::BufferRange`] if the buffer ends before.
     pub fn part(buffer: Arc<Buffer>, offset: usize, len: usize) -> Result<Self, MemoryError> {
         let base = buffer.at(offset, len)?;
-        Ok(Self(Area { base, len: len as u64, owner: Some(buffer) }))
+        Ok(Self(Area { base, len: len as u64, owner: Some(buffer), void: false }))
     }
 
     /// Memory that the caller owns.
@@ -195,7 +200,7 @@ impl Backing {
         if addr.checked_add(len).is_none() {
             return Err(MemoryError::AddressOverflow { addr, len });
         }
-        Ok(Self(Area { base, len, owner: None }))
+        Ok(Self(Area { base, len, owner: None, void: false }))
     }
 
     /// The whole address space of the process (an implicit on-demand region): with an iova of 0, an
@@ -208,7 +213,13 @@ impl Backing {
     #[must_use]
     pub unsafe fn implicit() -> Self {
         let base = ptr::with_exposed_provenance_mut(0);
-        Self(Area { base, len: u64::MAX, owner: None })
+        Self(Area { base, len: u64::MAX, owner: None, void: false })
+    }
+
+    /// No memory: it reads as zeros at every address, and forgets what is written to it.
+    #[must_use]
+    pub const fn null() -> Self {
+        Self(Area { base: ptr::null_mut(), len: u64::MAX, owner: None, void: true })
     }
 
     /// Bytes.
@@ -236,6 +247,8 @@ pub(crate) struct Area {
     base: *mut u8,
     len: u64,
     owner: Option<Arc<Buffer>>,
+    /// Whether there is no memory: see [`Backing::null`].
+    void: bool,
 }
 
 // SAFETY: the memory is process-wide; the contract of `Backing` does not tie it to a thread.
@@ -251,10 +264,15 @@ impl Area {
     /// The same bytes again, for a region that keeps its memory when its rights change. The caller
     /// keeps to the contract for both: neither outlives the region's registration.
     pub(crate) fn again(&self) -> Self {
-        Self { base: self.base, len: self.len, owner: self.owner.clone() }
+        Self { owner: self.owner.clone(), base: self.base, len: self.len, void: self.void }
     }
 
-    /// Where `len` bytes at `offset` stand, if the area has them.
+    /// Whether there is no memory behind it.
+    pub(crate) const fn is_void(&self) -> bool {
+        self.void
+    }
+
+    /// Where `len` bytes at `offset` stand, if the area has them. A void one has no such place.
     pub(crate) fn at(&self, offset: u64, len: usize) -> Result<*mut u8, Fault> {
         let end = offset.checked_add(len as u64).ok_or(Fault::Bounds)?;
         let start = usize::try_from(offset).map_err(|_| Fault::Bounds)?;
@@ -271,6 +289,10 @@ impl Area {
     /// Copies out.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), Fault> {
         let at = self.at(offset, into.len())?;
+        if self.void {
+            into.fill(0);
+            return Ok(());
+        }
         // SAFETY: within the area, which is valid while it exists.
         unsafe { copy_out(at, into) };
         Ok(())
@@ -279,6 +301,9 @@ impl Area {
     /// Copies in; the last word is released.
     pub(crate) fn write(&self, offset: u64, from: &[u8]) -> Result<(), Fault> {
         let at = self.at(offset, from.len())?;
+        if self.void {
+            return Ok(());
+        }
         // SAFETY: within the area, which is valid while it exists.
         unsafe { copy_in(at, from) };
         Ok(())
@@ -286,30 +311,34 @@ impl Area {
 
     /// Stores `swap` if the word is `compare`; returns what it was.
     pub(crate) fn cmp_swap(&self, offset: u64, compare: u64, swap: u64) -> Result<u64, Fault> {
-        let old = self.word(offset)?.compare_exchange(compare, swap, SeqCst, SeqCst);
-        Ok(old.unwrap_or_else(|other| other))
+        self.word(offset, |word| {
+            let old = word.compare_exchange(compare, swap, SeqCst, SeqCst);
+            old.unwrap_or_else(|other| other)
+        })
     }
 
     /// Adds, wrapping; returns what the word was.
     pub(crate) fn fetch_add(&self, offset: u64, add: u64) -> Result<u64, Fault> {
-        Ok(self.word(offset)?.fetch_add(add, SeqCst))
+        self.word(offset, |word| word.fetch_add(add, SeqCst))
     }
 
     /// Stores a word at once, after all earlier writes.
     pub(crate) fn write_u64(&self, offset: u64, value: u64) -> Result<(), Fault> {
-        self.word(offset)?.store(value, SeqCst);
-        Ok(())
+        self.word(offset, |word| word.store(value, SeqCst))
     }
 
     /// The word as an atomic. An `&AtomicU64` claims nothing about who else changes the word, so
     /// unlike `&u64` it may stand for registered memory.
-    fn word(&self, offset: u64) -> Result<&AtomicU64, Fault> {
+    fn word<T>(&self, offset: u64, access: impl FnOnce(&AtomicU64) -> T) -> Result<T, Fault> {
         let at = self.at(offset, 8)?.cast::<u64>();
         if !at.is_aligned() {
             return Err(Fault::Misaligned);
         }
+        if self.void {
+            return Ok(access(&AtomicU64::new(0)));
+        }
         // SAFETY: aligned, within the area, and the borrow ends before the area does.
-        Ok(unsafe { AtomicU64::from_ptr(at) })
+        Ok(access(unsafe { AtomicU64::from_ptr(at) }))
     }
 }
 

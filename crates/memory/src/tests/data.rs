@@ -207,3 +207,27 @@ fn long_payloads_come_in_chunks() {
         assert_eq!(flat(&gather), data[3..3 + len]);
     }
 }
+
+#[test]
+fn a_null_region_reads_as_zeros_and_keeps_nothing() {
+    let memory = Memory::new(Config::default());
+    let pd = memory.alloc_pd().unwrap();
+    let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
+    let mr = memory.reg_mr(pd, Backing::null(), 0, access).unwrap();
+    let sge = |addr, length| [Sge { addr, length, lkey: mr.lkey }];
+    for addr in [0, 0x1234, u64::MAX - 64] {
+        let remote = memory.remote(pd, 1, mr.rkey, addr & !7, 8, Access::REMOTE_WRITE).unwrap();
+        remote.write(0, b"vanishes").unwrap();
+        let mut read = [7; 8];
+        remote.read(0, &mut read).unwrap();
+        assert_eq!(read, [0; 8]);
+        let atomic = memory.remote(pd, 1, mr.rkey, addr & !7, 8, Access::REMOTE_ATOMIC).unwrap();
+        assert_eq!((atomic.fetch_add(0, 5), atomic.fetch_add(0, 5)), (Ok(0), Ok(0)));
+        let gather = memory.gather(pd, &sge(addr, 20), 0, 20).unwrap();
+        let mut sent = [7; 20];
+        gather.copy_to(&mut sent);
+        assert_eq!(sent, [0; 20]);
+        assert!(gather.pieces().all(|piece| piece.as_ptr().is_null()));
+        memory.scatter(pd, &sge(addr, 20), 0, &[1; 20]).unwrap();
+    }
+}
