@@ -97,6 +97,14 @@ impl Cq {
         n
     }
 
+    /// Hands up to `max` completions to `take`, oldest first.
+    pub(crate) fn poll_with(&self, max: usize, take: impl FnMut(Completion)) -> usize {
+        let inner = &mut *self.inner.lock();
+        let n = max.min(inner.ring.len());
+        inner.ring.drain(..n).for_each(take);
+        n
+    }
+
     pub(crate) fn pop(&self) -> Option<Completion> {
         self.inner.lock().ring.pop_front()
     }

@@ -227,6 +227,27 @@ impl Sq {
         Local::Sges(&self.sges[at..at + usize::from(wqe.sge_count)])
     }
 
+    /// How many requests it takes now, and how many it holds at most.
+    pub(crate) fn room(&self) -> (usize, usize) {
+        (self.capacity.saturating_sub(self.ring.len()), self.capacity)
+    }
+
+    /// Checks that the data of a request is none too long for a WQE.
+    pub(crate) fn check_data(&self, wr: &SendWr<'_>) -> Result<(), PostError> {
+        if wr.flags.contains(SendFlags::INLINE) {
+            let (got, max) = (wr.inline.len(), self.max_inline);
+            if got > max {
+                return Err(PostError::InlineTooLong { got, max });
+            }
+        } else {
+            let (got, max) = (wr.sges.len(), self.max_sge);
+            if got > max {
+                return Err(PostError::TooManySges { got, max });
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a request whose operation the caller has checked; `length` is its message's.
     pub(crate) fn post(
         &mut self,
@@ -238,6 +259,7 @@ impl Sq {
             let capacity = u32::try_from(self.capacity).unwrap_or(u32::MAX);
             return Err(PostError::Full { capacity });
         }
+        self.check_data(wr)?;
         if self.ring.len() == self.slots {
             self.grow();
         }
@@ -245,16 +267,11 @@ impl Sq {
         let slot = self.next_slot;
         let mut sge_count = 0;
         if inline {
-            let (got, max) = (wr.inline.len(), self.max_inline);
-            if got > max {
-                return Err(PostError::InlineTooLong { got, max });
-            }
             let at = slot * self.max_inline;
-            self.inline[at..at + got].copy_from_slice(wr.inline);
+            self.inline[at..at + wr.inline.len()].copy_from_slice(wr.inline);
         } else {
-            let (got, max) = (wr.sges.len(), self.max_sge);
-            let fits = u8::try_from(got).ok().filter(|_| got <= max);
-            sge_count = fits.ok_or(PostError::TooManySges { got, max })?;
+            let got = wr.sges.len();
+            sge_count = u8::try_from(got).unwrap_or(u8::MAX); // at most MAX_SGE
             let at = slot * self.max_sge;
             self.sges[at..at + got].copy_from_slice(wr.sges);
         }

@@ -96,6 +96,12 @@ impl Xrcd {
         Ok(Self { inner: Arc::new(Inner { device: Arc::clone(device), id }) })
     }
 
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.inner.id.0
+    }
+
     pub(crate) fn id(&self) -> XrcdId {
         self.inner.id
     }

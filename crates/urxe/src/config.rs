@@ -127,9 +127,10 @@ impl Config {
     /// Where a variable cannot be read; the error names it and says what is wanted.
     pub fn from_env() -> Result<Self, Error> {
         let mut config = Self::default();
-        for (name, value) in std::env::vars() {
-            if let Some(setting) = name.strip_prefix("URXE_") {
-                config.set(setting, &value)?;
+        // Other variables may hold what is no text.
+        for (name, value) in std::env::vars_os() {
+            if let Some(setting) = name.to_str().and_then(|name| name.strip_prefix("URXE_")) {
+                config.set(setting, &value.to_string_lossy())?;
             }
         }
         Ok(config)

@@ -58,7 +58,7 @@ pub struct PortAttr {
 /// println!("{} on {}, GID {}", context.address(), port.interface, port.gids[0]);
 /// # Ok::<(), urxe::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Context {
     pub(crate) device: Arc<Handle>,
 }
@@ -70,6 +70,21 @@ impl Context {
     /// Where its port cannot be opened or a limit is out of range.
     pub fn open(config: &Config) -> Result<Self, Error> {
         Ok(Self { device: Arc::new(Handle::open(config)?) })
+    }
+
+    /// Opens the same device once more: what is made through one opening does not go with what is
+    /// made through the other, and each has its own asynchronous events.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]; where the host has no more descriptors.
+    pub fn again(&self) -> Result<Self, Error> {
+        Ok(Self { device: Arc::new(self.device.again()?) })
+    }
+
+    /// Whether this process opened the device; see [`Error::Forked`].
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.device.is_ours()
     }
 
     /// Its address.
@@ -183,7 +198,7 @@ impl Context {
     /// the device.
     #[must_use]
     pub fn take_async_event(&self) -> Option<AsyncEvent> {
-        self.device.live().ok().and_then(|device| device.events.asyncs.pop())
+        self.device.live().ok().and_then(|_| self.device.asyncs.pop())
     }
 
     /// Waits for an asynchronous event, at most so long.
@@ -191,13 +206,14 @@ impl Context {
     /// # Errors
     /// Where waiting fails; [`Error::Forked`].
     pub fn wait_async_event(&self, timeout: Duration) -> Result<Option<AsyncEvent>, Error> {
-        self.device.live()?.events.asyncs.wait(timeout)
+        self.device.live()?;
+        self.device.asyncs.wait(timeout)
     }
 
     /// A descriptor that is readable while an asynchronous event waits.
     #[must_use]
     pub fn async_fd(&self) -> BorrowedFd<'_> {
-        self.device.events.asyncs.fd()
+        self.device.asyncs.fd()
     }
 
     /// Makes progress as a poll does, for programs that wait for nothing else.

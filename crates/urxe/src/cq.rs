@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use urxe_engine::{Arm, Completion, CqId, CqInfo};
 
 use crate::Error;
-use crate::events::Queue;
+use crate::events::{Affected, Queue};
 use crate::handle::Handle;
 
 /// A completion queue. It lives until its last handle is dropped and the last QP that uses it.
@@ -49,6 +49,7 @@ impl Cq {
             return Err(Error::OtherDevice { what: "completion channel" });
         }
         let id = live.nic.create_cq(capacity)?;
+        live.events.own(Affected::Cq(id), device);
         if let Some(channel) = channel {
             live.events.attach(id, &channel.queue);
         }
@@ -69,6 +70,22 @@ impl Cq {
         device.polling();
         device.progress();
         Ok(device.nic.poll_cq(self.id(), out, max)?)
+    }
+
+    /// Hands the completions that wait, at most `max`, to `take`, oldest first. Where there is
+    /// none, what has arrived is looked at first. The queue is locked meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn poll_with(&self, max: usize, mut take: impl FnMut(Completion)) -> Result<usize, Error> {
+        let device = self.inner.device.live()?;
+        let n = device.nic.poll_with(self.id(), max, &mut take)?;
+        if n != 0 {
+            return Ok(n);
+        }
+        device.polling();
+        device.progress();
+        Ok(device.nic.poll_with(self.id(), max, take)?)
     }
 
     /// The oldest completion, if one waits.
@@ -158,7 +175,7 @@ impl Drop for Inner {
         if let Err(error) = device.nic.destroy_cq(self.id) {
             tracing::error!(%error, "a CQ could not be destroyed");
         }
-        device.events.forget_cq(&device.nic, self.id);
+        device.events.forget(&device.nic, Affected::Cq(self.id));
     }
 }
 

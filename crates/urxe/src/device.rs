@@ -16,7 +16,7 @@ use crate::events::{Events, Wake};
 use crate::groups::Groups;
 use crate::health::Health;
 use crate::link::Link;
-use crate::memory::Leftovers;
+use crate::region::Leftovers;
 use crate::sink::Outbox;
 use crate::{Config, Error, Observer};
 
@@ -88,7 +88,7 @@ impl Device {
             epoch: Instant::now(),
             tx: Outbox::default(),
             rx: Mutex::new(RxBatch::new(RX_SLOTS)),
-            events: Events::new()?,
+            events: Events::default(),
             polled: AtomicU64::new(0),
             armed: AtomicBool::new(false),
             asleep_until: AtomicU64::new(u64::MAX),

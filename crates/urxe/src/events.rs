@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use urxe_engine::{AsyncEvent, CqId, Event, Nic};
+use urxe_engine::{AsyncEvent, CqId, Event, Nic, QpId, SrqId};
 
 use crate::Error;
+use crate::handle::Handle;
 
 /// A descriptor that counts: readable while it is not 0.
 #[derive(Debug)]
@@ -18,7 +19,10 @@ pub(crate) struct Wake(OwnedFd);
 
 impl Wake {
     pub(crate) fn new() -> Result<Self, Error> {
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Self::with(EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+    }
+
+    fn with(flags: EventfdFlags) -> Result<Self, Error> {
         Ok(Self(eventfd(0, flags).map_err(Error::host("eventfd"))?))
     }
 
@@ -56,6 +60,9 @@ pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<
 /// A queue behind a descriptor, which is readable while the queue is not empty. What comes again
 /// while it waits is counted, not stored again, and taken out as often as it came: a program that
 /// never looks makes it no longer than there are different things that can happen.
+///
+/// The descriptor's O_NONBLOCK is the program's to set, as a sign to whoever waits for it; no call
+/// here depends on it, for the count is 1 while something waits, and else 0.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     items: Mutex<Items<T>>,
@@ -78,47 +85,52 @@ impl<T> Default for Items<T> {
 
 impl<T: Copy + Eq + Hash> Queue<T> {
     pub(crate) fn new() -> Result<Self, Error> {
-        Ok(Self { items: Mutex::default(), wake: Wake::new()? })
+        Ok(Self { items: Mutex::default(), wake: Wake::with(EventfdFlags::CLOEXEC)? })
     }
 
     pub(crate) fn push(&self, item: T) {
         let Items { order, times } = &mut *self.items.lock();
         let waits = times.entry(item).or_insert(0);
         if *waits == 0 {
-            order.push_back(item);
+            self.append(order, item);
         }
         *waits += 1;
-        self.wake.ring();
     }
 
     /// As [`Self::push`], of what tells a state: it waits once, behind all that came before it.
     pub(crate) fn push_state(&self, item: T) {
         let Items { order, times } = &mut *self.items.lock();
-        if times.insert(item, 1).is_some() {
+        if times.insert(item, 1).is_none() {
+            self.append(order, item);
+        } else {
             order.retain(|waiting| *waiting != item);
+            order.push_back(item);
+        }
+    }
+
+    fn append(&self, order: &mut VecDeque<T>, item: T) {
+        if order.is_empty() {
+            self.wake.ring();
         }
         order.push_back(item);
-        self.wake.ring();
     }
 
     pub(crate) fn pop(&self) -> Option<T> {
         let Items { order, times } = &mut *self.items.lock();
-        let item = order.pop_front();
-        if let Some(item) = item {
-            match times.get_mut(&item) {
-                Some(waits) if *waits > 1 => {
-                    *waits -= 1;
-                    order.push_back(item);
-                }
-                _ => {
-                    times.remove(&item);
-                }
+        let item = order.pop_front()?;
+        match times.get_mut(&item) {
+            Some(waits) if *waits > 1 => {
+                *waits -= 1;
+                order.push_back(item);
+            }
+            _ => {
+                times.remove(&item);
             }
         }
         if order.is_empty() {
-            self.wake.hush();
+            self.hush();
         }
-        item
+        Some(item)
     }
 
     /// Waits for the oldest, at most so long.
@@ -140,9 +152,18 @@ impl<T: Copy + Eq + Hash> Queue<T> {
     /// Takes out what `keep` does not want.
     pub(crate) fn retain(&self, keep: impl Fn(&T) -> bool) {
         let Items { order, times } = &mut *self.items.lock();
+        let before = order.len();
         order.retain(&keep);
         times.retain(|item, _| keep(item));
-        if order.is_empty() {
+        if before != 0 && order.is_empty() {
+            self.hush();
+        }
+    }
+
+    /// Takes the count away, unless the program has read it itself: that would wait for ever.
+    fn hush(&self) {
+        let now = Some(Duration::ZERO);
+        if wait(&[self.fd()], now).unwrap_or(false) {
             self.wake.hush();
         }
     }
@@ -153,58 +174,101 @@ impl<T: Copy + Eq + Hash> Queue<T> {
 }
 
 /// Where the engine's events go.
-#[derive(Debug)]
-pub(crate) struct Events {
-    pub(crate) asyncs: Queue<AsyncEvent>,
-    channels: Mutex<Channels>,
+#[derive(Debug, Default)]
+pub(crate) struct Events(Mutex<Routes>);
+
+/// What an asynchronous event is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Affected {
+    Cq(CqId),
+    Qp(QpId),
+    Srq(SrqId),
 }
 
-/// Which CQ's events go where.
-type Channels = HashMap<CqId, Weak<Queue<CqId>>>;
+impl Affected {
+    /// `None`: the device as a whole.
+    const fn by(event: &AsyncEvent) -> Option<Self> {
+        match event {
+            AsyncEvent::CqErr(cq, _) => Some(Self::Cq(*cq)),
+            AsyncEvent::QpFatal(qp)
+            | AsyncEvent::QpReqErr(qp)
+            | AsyncEvent::QpAccessErr(qp)
+            | AsyncEvent::CommEst(qp)
+            | AsyncEvent::SqDrained(qp)
+            | AsyncEvent::QpLastWqeReached(qp) => Some(Self::Qp(*qp)),
+            AsyncEvent::SrqLimitReached(srq) => Some(Self::Srq(*srq)),
+            _ => None,
+        }
+    }
+}
+
+type Asyncs = Weak<Queue<AsyncEvent>>;
+
+#[derive(Debug, Default)]
+struct Routes {
+    /// Which CQ's completions go where.
+    channels: HashMap<CqId, Weak<Queue<CqId>>>,
+    /// Which object's events go where: to the opening it was made through.
+    owners: HashMap<Affected, Asyncs>,
+    /// All openings: what is of the whole device goes to each.
+    all: Vec<Asyncs>,
+}
 
 impl Events {
-    pub(crate) fn new() -> Result<Self, Error> {
-        Ok(Self { asyncs: Queue::new()?, channels: Mutex::default() })
+    /// The device is opened, once more perhaps.
+    pub(crate) fn open(&self, asyncs: &Arc<Queue<AsyncEvent>>) {
+        let all = &mut self.0.lock().all;
+        all.retain(|asyncs| asyncs.strong_count() != 0);
+        all.push(Arc::downgrade(asyncs));
     }
 
-    /// Events of `cq` go to `channel` from now on.
+    /// Completion events of `cq` go to `channel` from now on.
     pub(crate) fn attach(&self, cq: CqId, channel: &Arc<Queue<CqId>>) {
-        self.channels.lock().insert(cq, Arc::downgrade(channel));
+        self.0.lock().channels.insert(cq, Arc::downgrade(channel));
     }
 
-    /// A CQ is gone: what happened to it is of interest to nobody, and its number will be
+    /// Events of an object that was made through `handle` go there.
+    pub(crate) fn own(&self, object: Affected, handle: &Handle) {
+        self.0.lock().owners.insert(object, Arc::downgrade(&handle.asyncs));
+    }
+
+    /// An object is gone: what happened to it is of interest to nobody, and its number will be
     /// another's.
-    pub(crate) fn forget_cq(&self, nic: &Nic, cq: CqId) {
-        let mut channels = self.channels.lock();
-        self.hand_on(nic, &channels);
-        if let Some(channel) = channels.remove(&cq).and_then(|c| c.upgrade()) {
+    pub(crate) fn forget(&self, nic: &Nic, object: Affected) {
+        let routes = &mut *self.0.lock();
+        routes.hand_on(nic);
+        if let Affected::Cq(cq) = object
+            && let Some(channel) = routes.channels.remove(&cq).and_then(|c| c.upgrade())
+        {
             channel.retain(|waiting| *waiting != cq);
         }
-        self.asyncs.retain(|event| !matches!(event, AsyncEvent::CqErr(of, _) if *of == cq));
+        if let Some(asyncs) = routes.owners.remove(&object).and_then(|a| a.upgrade()) {
+            asyncs.retain(|event| Affected::by(event) != Some(object));
+        }
     }
 
-    /// An object other than a CQ is gone, with its events: those that `is_its` says are.
-    pub(crate) fn forget(&self, nic: &Nic, is_its: impl Fn(&AsyncEvent) -> bool) {
-        let channels = self.channels.lock();
-        self.hand_on(nic, &channels);
-        self.asyncs.retain(|event| !is_its(event));
+    /// The device as a whole has come to something.
+    pub(crate) fn tell_all(&self, event: AsyncEvent) {
+        self.0.lock().tell(event);
     }
 
     /// Takes over what has happened in the engine. Says whether a completion was told of.
     pub(crate) fn take_over(&self, nic: &Nic) -> bool {
-        self.hand_on(nic, &self.channels.lock())
+        self.0.lock().hand_on(nic)
     }
+}
 
-    /// With the channels locked throughout, so that no event of an object comes after its end,
-    /// and events come in their order.
-    fn hand_on(&self, nic: &Nic, channels: &Channels) -> bool {
+impl Routes {
+    /// With the routes locked throughout, so that no event of an object comes after its end, and
+    /// events come in their order.
+    fn hand_on(&self, nic: &Nic) -> bool {
         let mut completion = false;
         while let Some(event) = nic.take_event() {
             match event {
-                Event::Async(event) => self.asyncs.push(event),
+                Event::Async(event) => self.tell(event),
                 Event::Completion(cq) => {
                     completion = true;
-                    let channel = channels.get(&cq).and_then(Weak::upgrade);
+                    let channel = self.channels.get(&cq).and_then(Weak::upgrade);
                     if let Some(channel) = channel {
                         channel.push(cq);
                     }
@@ -212,6 +276,15 @@ impl Events {
             }
         }
         completion
+    }
+
+    fn tell(&self, event: AsyncEvent) {
+        let owner = Affected::by(&event).map(|object| self.owners.get(&object));
+        let one = owner.flatten().and_then(Weak::upgrade);
+        match owner {
+            Some(_) => one.iter().for_each(|asyncs| asyncs.push(event)),
+            None => self.all.iter().filter_map(Weak::upgrade).for_each(|all| all.push_state(event)),
+        }
     }
 }
 

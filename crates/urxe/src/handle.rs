@@ -1,17 +1,27 @@
-//! What all objects of a device hold: the device itself, and whether it is still theirs.
+//! What all objects of a device hold: the device itself, whether it is still theirs, and where
+//! their events go.
 
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use urxe_engine::AsyncEvent;
 use urxe_net::fork;
 
 use crate::device::Device;
+use crate::events::Queue;
 use crate::{Config, Error};
+
+/// One opening of a device: what is made through it belongs together, and its events come here.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    open: Arc<Open>,
+    pub(crate) asyncs: Arc<Queue<AsyncEvent>>,
+}
 
 /// Holds the device open; the last one stops its thread.
 #[derive(Debug)]
-pub(crate) struct Handle {
+struct Open {
     device: Arc<Device>,
     /// The fork it was opened after; see [`fork::generation`].
     forks: u32,
@@ -25,7 +35,20 @@ impl Handle {
     /// Holds the device that `open` opens.
     pub(crate) fn of(open: impl FnOnce() -> Result<Arc<Device>, Error>) -> Result<Self, Error> {
         let forks = fork::generation();
-        Ok(Self { device: open()?, forks })
+        let device = open()?;
+        Self::on(Arc::new(Open { device, forks }))
+    }
+
+    /// Another opening of the same device.
+    pub(crate) fn again(&self) -> Result<Self, Error> {
+        self.live()?;
+        Self::on(Arc::clone(&self.open))
+    }
+
+    fn on(open: Arc<Open>) -> Result<Self, Error> {
+        let asyncs = Arc::new(Queue::new()?);
+        open.device.events.open(&asyncs);
+        Ok(Self { open, asyncs })
     }
 
     /// The device, for calls that take locks or touch descriptors.
@@ -33,12 +56,18 @@ impl Handle {
     /// # Errors
     /// [`Error::Forked`] in a child of the process that opened it.
     pub(crate) fn live(&self) -> Result<&Device, Error> {
-        if self.is_ours() { Ok(&self.device) } else { Err(Error::Forked) }
+        if self.is_ours() { Ok(&self.open.device) } else { Err(Error::Forked) }
     }
 
     /// Whether this process opened the device. Where it did not, a lock may be held by a thread
     /// that is not here, and nobody makes progress.
     pub(crate) fn is_ours(&self) -> bool {
+        self.open.is_ours()
+    }
+}
+
+impl Open {
+    fn is_ours(&self) -> bool {
         fork::generation_now() == self.forks
     }
 }
@@ -48,11 +77,11 @@ impl Deref for Handle {
     type Target = Device;
 
     fn deref(&self) -> &Device {
-        &self.device
+        &self.open.device
     }
 }
 
-impl Drop for Handle {
+impl Drop for Open {
     fn drop(&mut self) {
         if !self.is_ours() {
             // The parent's: a tap would write what it holds a second time.

@@ -64,6 +64,7 @@ mod memory;
 mod observe;
 mod progress;
 mod qp;
+mod region;
 mod sink;
 mod srq;
 
@@ -75,16 +76,20 @@ pub use error::Error;
 pub use exchange::Endpoint;
 pub use memory::{Mr, Mw, Pd, Reregister};
 pub use observe::{Observer, Passage};
-pub use qp::{Qp, QpBuilder};
+pub use qp::{Batch, Qp, QpBuilder};
+pub use region::Region;
 pub use srq::Srq;
 
+pub use urxe_engine::attr::MigState;
 pub use urxe_engine::{
     AhAttr, AhId, Arm, AsyncEvent, AttrError, AttrMask, Caps, Cause, Completion, Count, CqCause,
     CqInfo, ObjectCounts, PostError, Profile, QpAttr, QpCaps, QpInfo, QpKind, QpState, Rule,
     SendFlags, SendOp, SendWr, SrqAttr, UdDest, VerbsError, WcFlags, WcOpcode, WcStatus,
 };
 pub use urxe_engine::{CqId, Drop as DropReason, Why};
-pub use urxe_memory::{Access, Buffer, KeyError, MemoryError, MrInfo, MwId, MwInfo, MwType, Sge};
+pub use urxe_memory::{
+    Access, Backing, Buffer, KeyError, MemoryError, MrInfo, MwId, MwInfo, MwType, Sge,
+};
 pub use urxe_net::shared::{Holder, SEATS, Sharing, who_shares};
 pub use urxe_net::udp::{Interface, interfaces};
 pub use urxe_net::{Flow, IcrcMode, PortCaps, PortError, PortStatsSnapshot};

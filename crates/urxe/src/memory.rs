@@ -3,15 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use urxe_engine::{QpKind, SrqAttr};
-use urxe_memory::{
-    Access, Backing, Buffer, MemoryError, MrId, MrInfo, MwId, MwInfo, MwType, PdId, Rereg, Sge,
-};
+use urxe_memory::{Access, Backing, Buffer, MrInfo, MwId, MwInfo, MwType, PdId, Sge};
 
-use crate::device::Device;
 use crate::handle::Handle;
-use crate::{AhAttr, Error, qp, srq};
+use crate::{AhAttr, Error, Region, qp, srq};
 
 /// A protection domain: what is made in one does not reach into another. It lives until its last
 /// handle and all that was made in it are dropped.
@@ -78,9 +74,23 @@ impl Pd {
     /// more regions.
     pub fn register_at(&self, buffer: Arc<Buffer>, iova: u64, access: Access) -> Result<Mr, Error> {
         let backing = Backing::buffer(Arc::clone(&buffer));
+        Ok(Mr { region: self.register_backing(backing, iova, access)?, buffer })
+    }
+
+    /// Registers any memory: such as what a C program allocated, with `Backing::raw`, which is
+    /// unsafe.
+    ///
+    /// # Errors
+    /// As [`Self::register_at`].
+    pub fn register_backing(
+        &self,
+        backing: Backing,
+        iova: u64,
+        access: Access,
+    ) -> Result<Region, Error> {
         let device = self.inner.device.live()?;
         let info = device.nic.memory().reg_mr(self.inner.id, backing, iova, access)?;
-        Ok(Mr { pd: self.clone(), buffer, info })
+        Ok(Region { pd: self.clone(), info })
     }
 
     /// Makes an unbound memory window.
@@ -145,16 +155,15 @@ impl Pd {
 /// ```
 #[derive(Debug)]
 pub struct Mr {
-    pd: Pd,
+    region: Region,
     buffer: Arc<Buffer>,
-    info: MrInfo,
 }
 
 impl Mr {
     /// The address of its first byte, as peers and SGEs name it.
     #[must_use]
     pub const fn addr(&self) -> u64 {
-        self.info.iova
+        self.region.info().iova
     }
 
     /// Bytes.
@@ -172,13 +181,13 @@ impl Mr {
     /// The key for SGEs.
     #[must_use]
     pub const fn lkey(&self) -> u32 {
-        self.info.lkey
+        self.region.info().lkey
     }
 
     /// The key for peers.
     #[must_use]
     pub const fn rkey(&self) -> u32 {
-        self.info.rkey
+        self.region.info().rkey
     }
 
     /// An SGE of a part of it.
@@ -200,18 +209,10 @@ impl Mr {
     /// Where windows are bound to it, or as [`Pd::register_at`]. Nothing was changed then.
     pub fn reregister(&mut self, change: Reregister<'_>) -> Result<(), Error> {
         let Reregister { pd, memory, access } = change;
-        let device = self.pd.inner.device.live()?;
-        if let Some(pd) = pd {
-            self.pd.goes_with(&pd.inner.device, "PD")?;
-        }
         let backing = memory.as_ref().map(|(b, iova)| (Backing::buffer(Arc::clone(b)), *iova));
-        let rereg = Rereg { memory: backing, pd: pd.map(|pd| pd.inner.id), access };
-        self.info = device.nic.memory().rereg_mr(self.info.id, rereg)?;
+        self.region.reregister(pd, backing, access)?;
         if let Some((buffer, _)) = memory {
             self.buffer = buffer;
-        }
-        if let Some(pd) = pd {
-            self.pd = pd.clone();
         }
         Ok(())
     }
@@ -221,7 +222,7 @@ impl Mr {
     /// # Errors
     /// [`Error::Forked`].
     pub fn query(&self) -> Result<MrInfo, Error> {
-        Ok(self.pd.inner.device.live()?.nic.memory().query_mr(self.info.id)?)
+        self.region.query()
     }
 
     /// The buffer it gives access to.
@@ -266,21 +267,6 @@ impl Mr {
     }
 }
 
-impl Drop for Mr {
-    fn drop(&mut self) {
-        let Ok(device) = self.pd.inner.device.live() else { return };
-        match device.nic.memory().dereg_mr(self.info.id) {
-            Ok(()) => {}
-            Err(MemoryError::WindowsBound { .. }) => {
-                device.leftovers.0.lock().push((self.info.id, self.pd.clone()));
-                // The last window may have gone meanwhile.
-                device.sweep();
-            }
-            Err(error) => tracing::error!(%error, "a region could not be deregistered"),
-        }
-    }
-}
-
 /// What [`Mr::reregister`] changes.
 #[derive(Clone, Debug, Default)]
 pub struct Reregister<'a> {
@@ -290,28 +276,6 @@ pub struct Reregister<'a> {
     pub memory: Option<(Arc<Buffer>, u64)>,
     /// The new rights.
     pub access: Option<Access>,
-}
-
-/// Regions that were dropped while windows were bound to them.
-#[derive(Debug, Default)]
-pub(crate) struct Leftovers(Mutex<Vec<(MrId, Pd)>>);
-
-impl Device {
-    /// Deregisters dropped regions whose windows have gone.
-    pub(crate) fn sweep(&self) {
-        let mut gone = Vec::new();
-        let left = &mut *self.leftovers.0.lock();
-        left.retain(|(id, pd)| match self.nic.memory().dereg_mr(*id) {
-            Err(MemoryError::WindowsBound { .. }) => true,
-            result => {
-                if let Err(error) = result {
-                    tracing::error!(%error, "a region could not be deregistered");
-                }
-                gone.push(pd.clone());
-                false
-            }
-        });
-    }
 }
 
 /// A memory window: a part of a region, opened to peers under a key of its own by a request of a

@@ -102,7 +102,7 @@ impl Device {
     pub(crate) fn port_failed(&self, error: &dyn std::fmt::Display) {
         if self.health.failed(error) {
             tracing::error!(%error, "the port is broken");
-            self.events.asyncs.push_state(AsyncEvent::PortErr);
+            self.events.tell_all(AsyncEvent::PortErr);
         }
     }
 
@@ -112,7 +112,7 @@ impl Device {
             self.port_failed(&error);
         } else if self.health.whole() {
             tracing::info!("the port works again");
-            self.events.asyncs.push_state(AsyncEvent::PortActive);
+            self.events.tell_all(AsyncEvent::PortActive);
         }
     }
 
@@ -272,7 +272,7 @@ fn serve(device: &Weak<Device>) {
         };
         tracing::error!(%why, "the background thread ends: open the device anew");
         device.health.failed(&format!("the background thread has ended: {why}"));
-        device.events.asyncs.push(AsyncEvent::DeviceFatal);
+        device.events.tell_all(AsyncEvent::DeviceFatal);
         return;
     }
 }

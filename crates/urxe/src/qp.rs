@@ -1,18 +1,21 @@
 //! Queue pairs.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::IpAddr;
 use std::ops::Range;
 
 use parking_lot::Mutex;
 use urxe_engine::{
-    AhAttr, AsyncEvent, AttrMask, QpAttr, QpCaps, QpId, QpInfo, QpInit, QpKind, QpState, RecvWr,
-    SendOp, SendWr,
+    AhAttr, AttrMask, PostError, QpAttr, QpCaps, QpId, QpInfo, QpInit, QpKind, QpState, RecvWr,
+    SendOp, SendWr, Time,
 };
 use urxe_memory::{Access, Sge};
 use urxe_wire::{AckTimeout, Psn, QKey, Qpn, RnrTimer};
 
 use crate::device::Device;
+use crate::events::Affected;
+use crate::sink::Sink;
 use crate::{Cq, Endpoint, Error, Mr, Mw, Pd, Srq, Xrcd};
 
 /// Begins a QP: what is not said is as in an example of a textbook.
@@ -142,6 +145,8 @@ impl<'a> QpBuilder<'a> {
             caps: self.caps,
             sig_all: self.sig_all,
         })?;
+        let device = &self.pd.inner.device;
+        device.events.own(Affected::Qp(id), device);
         let needs = KeptAlive {
             _cqs: (send_cq.cloned(), recv_cq.cloned()),
             _srq: self.srq.cloned(),
@@ -315,6 +320,18 @@ impl Qp {
         Ok(())
     }
 
+    /// Posts what `f` posts, and sends what that makes together.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn batch<R>(&self, f: impl FnOnce(&mut Batch<'_, '_>) -> R) -> Result<R, Error> {
+        let device = self.live()?;
+        let now = device.now();
+        let result = device.with_sink(|sink| f(&mut Batch { device, id: self.id, now, sink }));
+        device.posted();
+        Ok(result)
+    }
+
     /// Posts a receive.
     ///
     /// # Errors
@@ -385,6 +402,50 @@ impl Qp {
     }
 }
 
+/// Requests that are posted one after the other and sent together; see [`Qp::batch`].
+pub struct Batch<'a, 's> {
+    device: &'a Device,
+    id: QpId,
+    now: Time,
+    sink: &'a mut Sink<'s>,
+}
+
+impl fmt::Debug for Batch<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("id", &self.id)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Batch<'_, '_> {
+    /// Posts a request with all its particulars.
+    ///
+    /// # Errors
+    /// Where it was not taken; nothing of it was done.
+    pub fn post(&mut self, wr: &SendWr<'_>) -> Result<(), Error> {
+        Ok(self.device.nic.post_send(self.now, self.id, wr, self.sink)?)
+    }
+
+    /// Checks that so many requests would all be taken if nobody posts others meanwhile.
+    ///
+    /// # Errors
+    /// Why the first that would not be is not.
+    pub fn check<'w>(
+        &self,
+        requests: impl ExactSizeIterator<Item = SendWr<'w>>,
+    ) -> Result<(), Error> {
+        let (room, most) = self.device.nic.send_room(self.id)?;
+        if requests.len() > room {
+            let capacity = u32::try_from(most).unwrap_or(u32::MAX);
+            return Err(PostError::Full { capacity }.into());
+        }
+        let mut requests = requests;
+        requests.try_for_each(|wr| Ok(self.device.nic.check_send(self.id, &wr)?))
+    }
+}
+
 impl Drop for Qp {
     fn drop(&mut self) {
         let Ok(device) = self.pd.inner.device.live() else { return };
@@ -396,21 +457,8 @@ impl Drop for Qp {
         if let Err(error) = device.nic.destroy_qp(self.id) {
             tracing::error!(%error, "a QP could not be destroyed");
         }
-        device.events.forget(&device.nic, |event| qp_of(event) == Some(self.id));
+        device.events.forget(&device.nic, Affected::Qp(self.id));
         // Windows that only this QP could use are bound no longer.
         device.sweep();
-    }
-}
-
-/// The QP that an event is of.
-const fn qp_of(event: &AsyncEvent) -> Option<QpId> {
-    match event {
-        AsyncEvent::QpFatal(qp)
-        | AsyncEvent::QpReqErr(qp)
-        | AsyncEvent::QpAccessErr(qp)
-        | AsyncEvent::CommEst(qp)
-        | AsyncEvent::SqDrained(qp)
-        | AsyncEvent::QpLastWqeReached(qp) => Some(*qp),
-        _ => None,
     }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use urxe_engine::{AsyncEvent, RecvWr, SrqAttr, SrqId, SrqInit};
+use urxe_engine::{RecvWr, SrqAttr, SrqId, SrqInit};
 use urxe_memory::Sge;
 
+use crate::events::Affected;
 use crate::handle::Handle;
 use crate::{Cq, Error, Pd, Xrcd};
 
@@ -47,6 +48,8 @@ impl Srq {
         let ids = xrc.map(|(xrcd, cq)| (xrcd.id(), cq.id()));
         let init = SrqInit { pd: pd.inner.id, attr, xrc: ids };
         let id = pd.inner.device.live()?.nic.create_srq(&init)?;
+        let device = &pd.inner.device;
+        device.events.own(Affected::Srq(id), device);
         let kept = xrc.map(|(xrcd, cq)| (xrcd.clone(), cq.clone()));
         Ok(Self { inner: Arc::new(Inner { pd: pd.clone(), id, _xrc: kept }) })
     }
@@ -107,8 +110,6 @@ impl Drop for Inner {
         if let Err(error) = device.nic.destroy_srq(self.id) {
             tracing::error!(%error, "an SRQ could not be destroyed");
         }
-        let is_its =
-            |e: &AsyncEvent| matches!(e, AsyncEvent::SrqLimitReached(id) if *id == self.id);
-        device.events.forget(&device.nic, is_its);
+        device.events.forget(&device.nic, Affected::Srq(self.id));
     }
 }

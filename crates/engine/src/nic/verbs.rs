@@ -51,6 +51,26 @@ impl Nic {
         Ok(())
     }
 
+    /// Checks a send work request as [`Self::post_send`] would, but for the room it needs.
+    ///
+    /// # Errors
+    /// Where the request would not be taken.
+    pub fn check_send(&self, id: QpId, wr: &SendWr<'_>) -> Result<(), PostError> {
+        let qp = self.find_qp(id).ok_or(PostError::NoSuchQueue(id.value()))?;
+        let inner = qp.lock().ok_or(PostError::NoSuchQueue(id.value()))?;
+        inner.check_send(self, qp.kind, wr).map(drop)
+    }
+
+    /// How many send work requests a QP takes now, and how many it holds at most.
+    ///
+    /// # Errors
+    /// Where it does not exist.
+    pub fn send_room(&self, id: QpId) -> Result<(usize, usize), PostError> {
+        let qp = self.find_qp(id).ok_or(PostError::NoSuchQueue(id.value()))?;
+        let inner = qp.lock().ok_or(PostError::NoSuchQueue(id.value()))?;
+        Ok(inner.sq.room())
+    }
+
     /// Posts a receive work request.
     ///
     /// # Errors
@@ -83,6 +103,20 @@ impl Nic {
         max: usize,
     ) -> Result<usize, VerbsError> {
         Ok(self.cq(id)?.poll(out, max))
+    }
+
+    /// Hands up to `max` completions to `take`, oldest first; gives how many. The CQ is locked
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Where the CQ does not exist.
+    pub fn poll_with(
+        &self,
+        id: CqId,
+        max: usize,
+        take: impl FnMut(Completion),
+    ) -> Result<usize, VerbsError> {
+        Ok(self.cq(id)?.poll_with(max, take))
     }
 
     /// Takes the oldest completion.

@@ -1,12 +1,19 @@
 //! Posting work.
 
+use std::sync::Arc;
+
 use urxe_memory::Sge;
-use urxe_wire::MAX_MESSAGE;
+use urxe_wire::{MAX_MESSAGE, QKey, Qpn};
 
 use super::{Cx, FLUSHED, Inner};
+use crate::ah::Ah;
 use crate::attr::{QpKind, QpState};
+use crate::nic::Nic;
 use crate::types::WcStatus;
 use crate::wr::{PostError, RecvWr, SendFlags, SendOp, SendWr};
+
+/// Where a datagram goes.
+type Destination = (Arc<Ah>, Qpn, QKey);
 
 impl Inner {
     /// Takes a send work request; in ERR and SQE it is flushed at once.
@@ -15,21 +22,7 @@ impl Inner {
         cx: &mut Cx<'_, T>,
         wr: &SendWr<'_>,
     ) -> Result<(), PostError> {
-        if !self.state().takes_sends() {
-            let state = state_name(self.state());
-            return Err(PostError::State { state, wanted: "RTS" });
-        }
-        check_op(cx.qp.kind, wr)?;
-        let length = self.message_length(wr)?;
-        let dest = match wr.dest {
-            // A connected QP knows its peer.
-            _ if cx.qp.kind.is_connected() => None,
-            None => None,
-            Some(dest) => {
-                let ah = cx.nic.ahs.get(dest.ah.0 as usize);
-                Some((ah.ok_or(PostError::NoSuchAh(dest.ah.0))?, dest.qpn, dest.qkey))
-            }
-        };
+        let (length, dest) = self.check_send(cx.nic, cx.qp.kind, wr)?;
         self.sq.post(wr, length, dest)?;
         if matches!(self.state(), QpState::Err | QpState::Sqe)
             && let Some(wqe) = self.sq.pop()
@@ -39,6 +32,33 @@ impl Inner {
             self.requester.halt(&self.sq, self.completer.una());
         }
         Ok(())
+    }
+
+    /// Checks all of a send work request but whether there is room for it; gives the length of its
+    /// message, and where to.
+    pub(crate) fn check_send(
+        &self,
+        nic: &Nic,
+        kind: QpKind,
+        wr: &SendWr<'_>,
+    ) -> Result<(u32, Option<Destination>), PostError> {
+        if !self.state().takes_sends() {
+            let state = state_name(self.state());
+            return Err(PostError::State { state, wanted: "RTS" });
+        }
+        check_op(kind, wr)?;
+        let length = self.message_length(wr)?;
+        let dest = match wr.dest {
+            // A connected QP knows its peer.
+            _ if kind.is_connected() => None,
+            None => None,
+            Some(dest) => {
+                let ah = nic.ahs.get(dest.ah.0 as usize);
+                Some((ah.ok_or(PostError::NoSuchAh(dest.ah.0))?, dest.qpn, dest.qkey))
+            }
+        };
+        self.sq.check_data(wr)?;
+        Ok((length, dest))
     }
 
     /// Takes a receive work request; in ERR it is flushed at once.
