@@ -1,0 +1,60 @@
+//! Events that were delivered and not yet acknowledged: an object is not destroyed before.
+
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::call::Fail;
+
+/// Counts of one object's events of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Acks {
+    counts: Mutex<Counts>,
+    all: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    delivered: u32,
+    acknowledged: u32,
+}
+
+impl Acks {
+    /// The program got one.
+    pub(crate) fn delivered(&self) {
+        self.counts.lock().delivered += 1;
+    }
+
+    /// The program is done with some; gives how many it was done with ever.
+    pub(crate) fn acknowledge(&self, count: u32) -> u32 {
+        let counts = &mut *self.counts.lock();
+        counts.acknowledged = counts.acknowledged.wrapping_add(count);
+        self.all.notify_all();
+        counts.acknowledged
+    }
+
+    /// Waits until the program is done with all that it got.
+    pub(crate) fn wait(&self) {
+        let mut counts = self.counts.lock();
+        while counts.acknowledged != counts.delivered {
+            self.all.wait(&mut counts);
+        }
+    }
+}
+
+/// Waits until a descriptor is readable, as a read from it would, or fails as that would.
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>) -> Result<(), Fail> {
+    // SAFETY: the descriptor is open.
+    let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
+    if flags & libc::O_NONBLOCK != 0 {
+        return Err(Fail::new(libc::EAGAIN, "no event waits"));
+    }
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    const FOR_EVER: c_int = -1;
+    // SAFETY: one entry, ours.
+    if unsafe { libc::poll(&raw mut poll, 1, FOR_EVER) } < 0 {
+        return Err(Fail::host("poll"));
+    }
+    Ok(())
+}

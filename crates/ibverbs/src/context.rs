@@ -1,0 +1,124 @@
+//! Open devices: `ibv_context`, and the functions that inline calls find in it.
+
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use urxe::{CqId, Qpn};
+
+use crate::call::{Fail, code, pointer};
+use crate::cq::Cq;
+use crate::device::Device;
+use crate::layout::{IbvContext, IbvContextOps, IbvDevice, VerbsContext, Zero};
+use crate::nic::{self, Nic};
+use crate::object::{Kind, Object, get, kind};
+use crate::ops;
+use crate::qp::Qp;
+use crate::srq::Srq;
+
+/// An open device.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub(crate) opening: Arc<Opening>,
+}
+
+kind!(Context, "context", IbvContext, VerbsContext, std::mem::offset_of!(VerbsContext, context));
+
+/// What an open device and its imports share.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) nic: urxe::Context,
+    _shared: Arc<Nic>,
+    /// What programs hand to `ibv_import_device`: a file of its own, so that its duplicates can be
+    /// known.
+    cmd: OwnedFd,
+    /// The service level that datagrams' completions tell of (`URXE_WC_SL`, 0 to 15). UCX reads
+    /// the kind of their IP header from it, as mlx5 has it: 10 is IPv4 and UDP.
+    pub(crate) wc_sl: u8,
+    pub(crate) books: Mutex<Books>,
+}
+
+/// Which objects events are of. Locked while an event is handed out, so that an object that is
+/// being destroyed gets no more.
+#[derive(Debug, Default)]
+pub(crate) struct Books {
+    pub(crate) cqs: HashMap<CqId, &'static Object<Cq>>,
+    pub(crate) qps: HashMap<Qpn, &'static Object<Qp>>,
+    pub(crate) srqs: HashMap<u32, &'static Object<Srq>>,
+}
+
+/// Where the program's part of the context is that all calls are made through.
+pub(crate) fn of(context: *const IbvContext) -> Result<&'static Object<Context>, Fail> {
+    get::<Context>(context)
+}
+
+/// `abi_compat` of a context that has a `verbs_context` around it.
+const EXTENDED: *mut std::ffi::c_void = std::ptr::without_provenance_mut(usize::MAX);
+
+fn make(device: *mut IbvDevice, opening: Arc<Opening>) -> Result<*mut IbvContext, Fail> {
+    let context = IbvContext {
+        device,
+        ops: IbvContextOps { ..ops::basic() },
+        cmd_fd: opening.cmd.as_raw_fd(),
+        async_fd: opening.nic.async_fd().as_raw_fd(),
+        num_comp_vectors: 1,
+        abi_compat: EXTENDED,
+        ..IbvContext::zero()
+    };
+    let whole = VerbsContext { context, sz: size_of::<VerbsContext>(), ..ops::extended() };
+    let made = Context::pool().make(|_| Ok((whole, Context { opening })))?;
+    Ok(made.public())
+}
+
+pub(crate) extern "C" fn open_device(device: *mut IbvDevice) -> *mut IbvContext {
+    pointer("ibv_open_device", || {
+        get::<Device>(device)?;
+        let (shared, nic) = Nic::open()?;
+        // SAFETY: a plain call; the name is a C string.
+        let fd = unsafe { libc::memfd_create(c"urxe".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(Fail::host("memfd_create"));
+        }
+        // SAFETY: it is open and nobody else's.
+        let cmd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let (books, wc_sl) = (Mutex::default(), nic::wc_sl()?);
+        make(device, Arc::new(Opening { nic, _shared: shared, cmd, wc_sl, books }))
+    })
+}
+
+pub(crate) extern "C" fn close_device(context: *mut IbvContext) -> c_int {
+    code("ibv_close_device", || {
+        let object = of(context)?;
+        // The kernel destroys with a context all that is left of it; our objects are the
+        // program's memory too, and those may still be used. So they stay, and keep what they need.
+        Context::pool().destroy(object)
+    })
+}
+
+/// Which file a descriptor is of.
+pub(crate) fn file(fd: c_int) -> Result<(libc::dev_t, libc::ino_t), Fail> {
+    // SAFETY: plain data, overwritten by the call.
+    let mut stat = unsafe { std::mem::zeroed::<libc::stat>() };
+    // SAFETY: `stat` is ours to write; any number may be given as a descriptor.
+    if unsafe { libc::fstat(fd, &raw mut stat) } != 0 {
+        return Err(Fail::host("fstat"));
+    }
+    Ok((stat.st_dev, stat.st_ino))
+}
+
+pub(crate) extern "C" fn import_device(fd: c_int) -> *mut IbvContext {
+    pointer("ibv_import_device", || {
+        let wanted = file(fd)?;
+        let is = |object: &'static Object<Context>| {
+            file(object.own().opening.cmd.as_raw_fd()).is_ok_and(|there| there == wanted)
+        };
+        let found = Context::pool().all(is);
+        let why = "the descriptor is no cmd_fd of a device that this process opened";
+        let object = found.first().ok_or(Fail::new(libc::EINVAL, why))?;
+        // SAFETY: a live context; its device never changes.
+        let device = unsafe { (*object.public()).device };
+        make(device, Arc::clone(&object.own().opening))
+    })
+}

@@ -1,0 +1,90 @@
+//! Protection domains.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use crate::call::{Fail, code, pointer};
+use crate::context::{self, Opening};
+use crate::domain::Td;
+use crate::handle::{Handled, by_handle, for_destroy, next};
+use crate::layout::{IbvContext, IbvPd};
+use crate::object::{Held, Kind, Object, get, kind};
+
+/// A protection domain: one of its own, or a parent domain that stands for another.
+#[derive(Debug)]
+pub(crate) struct Pd {
+    pub(crate) pd: urxe::Pd,
+    pub(crate) opening: Arc<Opening>,
+    pub(crate) handle: u32,
+    /// What a parent domain is made of.
+    _parent: Option<Parent>,
+}
+
+/// The PD that another stands for, and the thread domain it is of.
+type Parent = (Held<Pd>, Option<Held<Td>>);
+
+kind!(Pd, "PD", IbvPd);
+
+impl Handled for Pd {
+    fn handle(&self) -> u32 {
+        self.handle
+    }
+
+    fn shown(public: *mut IbvPd) -> u32 {
+        // SAFETY: a live object's.
+        unsafe { (*public).handle }
+    }
+}
+
+/// The PD that C means, and the context it is used through.
+pub(crate) fn of(pd: *mut IbvPd) -> Result<(&'static Object<Pd>, *mut IbvContext), Fail> {
+    let object = by_handle(get::<Pd>(pd)?)?;
+    // SAFETY: a live object's.
+    let context = unsafe { (*object.public()).context };
+    Ok((object, context))
+}
+
+pub(crate) fn make(
+    context: *mut IbvContext,
+    opening: Arc<Opening>,
+    pd: urxe::Pd,
+    parent: Option<Parent>,
+) -> Result<*mut IbvPd, Fail> {
+    let handle = next();
+    let public = IbvPd { context, handle };
+    let made = Pd::pool().make(|_| Ok((public, Pd { pd, opening, handle, _parent: parent })))?;
+    Ok(made.public())
+}
+
+pub(crate) extern "C" fn alloc_pd(context: *mut IbvContext) -> *mut IbvPd {
+    pointer("ibv_alloc_pd", || {
+        let opening = Arc::clone(&context::of(context)?.own().opening);
+        let pd = opening.nic.alloc_pd()?;
+        make(context, opening, pd, None)
+    })
+}
+
+pub(crate) extern "C" fn dealloc_pd(pd: *mut IbvPd) -> c_int {
+    code("ibv_dealloc_pd", || Pd::pool().destroy(for_destroy(get::<Pd>(pd)?)?))
+}
+
+/// A second `ibv_pd` of the same PD, for a context that was imported.
+pub(crate) extern "C" fn import_pd(context: *mut IbvContext, handle: u32) -> *mut IbvPd {
+    pointer("ibv_import_pd", || {
+        let opening = Arc::clone(&context::of(context)?.own().opening);
+        let is = |object: &'static Object<Pd>| {
+            object.own().handle == handle && Arc::ptr_eq(&object.own().opening, &opening)
+        };
+        let why = || Fail::new(libc::ENOENT, format!("the context has no PD of handle {handle}"));
+        let found = *Pd::pool().all(is).first().ok_or_else(why)?;
+        let (pd, parent) = (found.own().pd.clone(), Some((found.hold(), None)));
+        let public = IbvPd { context, handle };
+        let made =
+            Pd::pool().make(|_| Ok((public, Pd { pd, opening, handle, _parent: parent })))?;
+        Ok(made.public())
+    })
+}
+
+pub(crate) extern "C" fn unimport_pd(pd: *mut IbvPd) {
+    code("ibv_unimport_pd", || Pd::pool().destroy(get::<Pd>(pd)?));
+}
