@@ -84,7 +84,8 @@ impl Nic {
     /// The index of a QPN in tables and timers; `None` if it is none of this NIC's.
     fn index(&self, qpn: Qpn) -> Option<usize> {
         let slot = qpn.value() >> INDEX_BITS;
-        (slot == u32::from(self.config.slot)).then_some((qpn.value() & 0x3_ffff) as usize)
+        let index = qpn.value() & ((1 << INDEX_BITS) - 1);
+        (slot == u32::from(self.config.slot)).then_some(index as usize)
     }
 
     pub(crate) fn find_qp(&self, qpn: Qpn) -> Option<Arc<Qp>> {
@@ -270,17 +271,23 @@ impl Nic {
         if index == GSI_TIMER { self.gsi.read().clone() } else { self.qps.get(index) }
     }
 
+    /// The index of a QPN in the timers.
+    fn timer_index(&self, qpn: Qpn) -> Option<usize> {
+        if qpn == Qpn::GSI { Some(GSI_TIMER) } else { self.index(qpn) }
+    }
+
     pub(crate) fn set_timer(&self, qpn: Qpn, at: Option<Time>) {
-        let index = if qpn == Qpn::GSI { Some(GSI_TIMER) } else { self.index(qpn) };
-        if let Some(index) = index {
+        if let Some(index) = self.timer_index(qpn) {
             self.timers.lock().set(index, at);
         }
     }
 
     /// Makes room for a new QP's timer and its place in the line, so that neither allocates.
-    pub(crate) fn reserve(&self, index: usize) {
-        self.timers.lock().reserve(index);
-        self.line.reserve(index + 1);
+    pub(crate) fn reserve(&self, qpn: Qpn) {
+        if let Some(index) = self.timer_index(qpn) {
+            self.timers.lock().reserve(index);
+            self.line.reserve(index + 1);
+        }
     }
 
     /// The next thing that happened, oldest first.

@@ -16,7 +16,6 @@ mod oracle;
 mod rng;
 mod run;
 mod settings;
-mod share;
 mod shrink;
 mod world;
 
@@ -26,7 +25,7 @@ pub use oracle::{Invariant, Violation};
 pub use rng::Rng;
 pub use run::{Outcome, Run, Stats};
 pub use settings::Settings;
-pub use share::{Share, ShareError};
 pub use shrink::shrink;
 pub use urxe_engine::Profile;
 pub use urxe_engine::dcqcn::Rate;
+pub use urxe_net::impair::{Share, ShareError};

@@ -285,8 +285,7 @@ impl Nic {
         };
         let qp = made.ok_or(limit("QPs", self.config.caps.max_qp))?;
         holds.keep();
-        let index = if qp.qpn == Qpn::GSI { 1 } else { (qp.qpn.value() & 0x3_ffff) as usize };
-        self.reserve(index);
+        self.reserve(qp.qpn);
         Ok(qp.qpn)
     }
 
@@ -329,7 +328,7 @@ impl Nic {
         if id == Qpn::GSI {
             *self.gsi.write() = None;
         } else {
-            let removed = self.qps.remove((id.value() & 0x3_ffff) as usize);
+            let removed = self.qps.remove(self.index(id).ok_or(missing)?);
             removed.map_err(|kept| refused("QP", id.value(), kept))?;
         }
         drop(groups);

@@ -1,13 +1,12 @@
 //! Sending the answers, in order.
 
 use urxe_memory::{Access, Pinned};
-use urxe_wire::{
-    AtomicAckEth, Bth, Ext, NakCode, Opcode, Operation, Position, Psn, Syndrome, Transport,
-};
+use urxe_wire::{AtomicAckEth, Bth, Ext, NakCode, Position, Psn, Syndrome};
 
 use super::{Blame, Env, Receives, Reply, Responder, aeth, credit_of};
 use crate::conn::Conn;
 use crate::reason::{Cause, Drop, Rule};
+use crate::segment::{Response, response_opcode};
 
 /// A response packet, its payload pinned.
 pub(crate) struct ReplyPacket {
@@ -50,19 +49,19 @@ impl Responder {
             Reply::Atomic { psn, original, msn, .. } => {
                 let mut ext = Ext { aeth: Some(aeth(ack, msn)), ..Ext::NONE };
                 ext.atomic_ack = Some(AtomicAckEth { original });
-                response(conn, Operation::AtomicAcknowledge, Position::Only, psn, ext)
+                response(conn, Response::Atomic, psn, ext)
             }
             Reply::Empty { psn, msn, .. } => {
                 let ext = Ext { aeth: Some(aeth(ack, msn)), ..Ext::NONE };
-                response(conn, Operation::ReadResponse, Position::Only, psn, ext)
+                response(conn, Response::Read(Position::Only), psn, ext)
             }
             Reply::Ack { psn, msn } => {
                 let ext = Ext { aeth: Some(aeth(ack, msn)), ..Ext::NONE };
-                response(conn, Operation::Acknowledge, Position::Only, psn, ext)
+                response(conn, Response::Acknowledge, psn, ext)
             }
             Reply::Nak { psn, msn, syndrome } => {
                 let ext = Ext { aeth: Some(aeth(syndrome, msn)), ..Ext::NONE };
-                response(conn, Operation::Acknowledge, Position::Only, psn, ext)
+                response(conn, Response::Acknowledge, psn, ext)
             }
         };
         Some(Outgoing::Packet(packet))
@@ -117,35 +116,16 @@ impl Responder {
         if position != Position::Middle {
             ext.aeth = Some(aeth(ack, msn));
         }
-        let mut packet = response(conn, Operation::ReadResponse, position, psn, ext);
+        let mut packet = response(conn, Response::Read(position), psn, ext);
         packet.bth.pad = urxe_wire::pad_for(len as usize);
         packet.payload = payload;
         Outgoing::Packet(packet)
     }
 }
 
-fn response(
-    conn: &Conn,
-    operation: Operation,
-    position: Position,
-    psn: Psn,
-    ext: Ext,
-) -> ReplyPacket {
-    let mut bth =
-        Bth::new(response_opcode(conn.transport(), operation, position), conn.dest_qp, psn);
+fn response(conn: &Conn, response: Response, psn: Psn, ext: Ext) -> ReplyPacket {
+    let mut bth = Bth::new(response_opcode(conn.transport(), response), conn.dest_qp, psn);
     bth.pkey = conn.pkey;
     bth.mig_req = conn.profile.mig_req;
     ReplyPacket { bth, ext, payload: None }
-}
-
-const fn response_opcode(transport: Transport, op: Operation, position: Position) -> Opcode {
-    let low = match (op, position) {
-        (Operation::ReadResponse, Position::First) => 0x0d,
-        (Operation::ReadResponse, Position::Middle) => 0x0e,
-        (Operation::ReadResponse, Position::Last) => 0x0f,
-        (Operation::ReadResponse, Position::Only) => 0x10,
-        (Operation::AtomicAcknowledge, _) => 0x12,
-        _ => 0x11,
-    };
-    Opcode(transport as u8 | low)
 }

@@ -59,3 +59,27 @@ fn local_operations_have_no_opcode_of_a_request() {
         assert_eq!(opcode(Transport::Rc, &op, Position::Only), Opcode::CNP);
     }
 }
+
+/// Linux include/rdma/ib_pack.h, as numbers: a wrong row of the table would else be a wrong opcode.
+#[test]
+fn opcodes_are_these_numbers() {
+    let (remote, rkey, imm) = (0, 0, Some([0; 4]));
+    let all = |op: &SendOp| POSITIONS.map(|position| opcode(Transport::Uc, op, position).0);
+    assert_eq!(all(&SendOp::Send { imm: None }), [0x20, 0x21, 0x22, 0x24]);
+    assert_eq!(all(&SendOp::Send { imm }), [0x20, 0x21, 0x23, 0x25]);
+    assert_eq!(all(&SendOp::Write { remote, rkey, imm: None }), [0x26, 0x27, 0x28, 0x2a]);
+    assert_eq!(all(&SendOp::Write { remote, rkey, imm }), [0x26, 0x27, 0x29, 0x2b]);
+    let reads = POSITIONS.map(|p| response_opcode(Transport::Xrc, Response::Read(p)).0);
+    assert_eq!(reads, [0xad, 0xae, 0xaf, 0xb0]);
+    let others = [Response::Acknowledge, Response::Atomic];
+    assert_eq!(others.map(|r| response_opcode(Transport::Rc, r).0), [0x11, 0x12]);
+    let one = |op: SendOp| opcode(Transport::Xrc, &op, Position::Only).0;
+    let inv = SendOp::SendInvalidate { rkey };
+    assert_eq!((one(inv), opcode(Transport::Rc, &inv, Position::Last).0), (0xb7, 0x16));
+    let cas = SendOp::CompareSwap { remote, rkey, compare: 0, swap: 0 };
+    assert_eq!([one(cas), one(SendOp::FetchAdd { remote, rkey, add: 0 })], [0xb3, 0xb4]);
+    let (scope, level) = (FlushScope::Range, FlushLevel::GLOBAL);
+    let flush = SendOp::Flush { remote, length: 0, rkey, scope, level };
+    assert_eq!([one(flush), one(SendOp::AtomicWrite { remote, rkey })], [0xbc, 0xbd]);
+    assert_eq!(one(SendOp::Read { remote, rkey }), 0xac);
+}

@@ -16,12 +16,15 @@ pub enum ShareError {
     /// Not a number with an optional `%`.
     #[error("`{0}` is no share: write a percentage such as 5% or a fraction such as 0.05")]
     Syntax(String),
-    /// More than all.
-    #[error("`{0}` is more than all there is: percentages go to 100%, and without % 1 is all")]
-    TooMuch(String),
+    /// A number above 1 without `%`.
+    #[error("`{0}` is more than the whole: did you mean {0}%? fractions go from 0 to 1")]
+    Fraction(String),
+    /// A percentage above 100.
+    #[error("`{0}` is more than the whole: percentages go from 0% to 100%")]
+    Percentage(String),
     /// More digits than count.
     #[error("`{0}` is finer than a billionth, the least that counts")]
-    TooFine(String),
+    Fine(String),
 }
 
 const WHOLE: u32 = 1_000_000_000;
@@ -56,24 +59,31 @@ impl FromStr for Share {
 
     fn from_str(text: &str) -> Result<Self, ShareError> {
         let trimmed = text.trim();
-        let (number, unit, places) = match trimmed.strip_suffix('%') {
-            Some(number) => (number.trim_end(), WHOLE / 100, 7),
-            None => (trimmed, WHOLE, 9),
+        let (number, percent) = match trimmed.strip_suffix('%') {
+            Some(number) => (number.trim_end(), true),
+            None => (trimmed, false),
         };
-        let fail = |error: fn(String) -> ShareError| error(text.to_owned());
-        let (whole, digits) = number.split_once('.').unwrap_or((number, "0"));
-        let decimal = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-        if !decimal(whole) || !decimal(digits) {
-            return Err(fail(ShareError::Syntax));
+        let syntax = || ShareError::Syntax(text.to_owned());
+        let (whole, digits) = number.split_once('.').unwrap_or((number, ""));
+        let dot_alone = number.contains('.') && digits.is_empty();
+        let decimal = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+        if dot_alone || whole.is_empty() || !decimal(whole) || !decimal(digits) {
+            return Err(syntax());
         }
+        let (unit, places) = if percent { (WHOLE / 100, 7) } else { (WHOLE, 9) };
         let digits = digits.trim_end_matches('0');
         if digits.len() > places {
-            return Err(fail(ShareError::TooFine));
+            return Err(ShareError::Fine(text.to_owned()));
         }
-        let part: u32 = format!("{digits:0<places$}").parse().unwrap_or(0);
-        let whole = whole.parse().ok().and_then(|n: u32| n.checked_mul(unit));
-        let all = whole.and_then(|whole| whole.checked_add(part)).filter(|&all| all <= WHOLE);
-        all.map(Self).ok_or_else(|| fail(ShareError::TooMuch))
+        let too_much = || match percent {
+            true => ShareError::Percentage(text.to_owned()),
+            false => ShareError::Fraction(trimmed.to_owned()),
+        };
+        let whole: u64 = whole.parse().map_err(|_| too_much())?;
+        let part: u64 = format!("{digits:0<places$}").parse().map_err(|_| syntax())?;
+        let billionths = whole.checked_mul(u64::from(unit)).map(|w| w + part);
+        let billionths = billionths.and_then(|b| u32::try_from(b).ok());
+        billionths.filter(|&b| b <= WHOLE).map(Self).ok_or_else(too_much)
     }
 }
 
