@@ -42,7 +42,7 @@ fn errors_name_what_is_wrong() {
         ("up.loss=1%", "there is no fault `up.loss`"),
         ("tx.seed=1", "there is no fault `tx.seed`"),
         ("loss=1%,loss=2%", "`loss` is given twice"),
-        ("loss=150%", "loss: `150%` is more than all"),
+        ("loss=150%", "loss: `150%` is more than the whole"),
         ("loss=", "loss: `` is no share"),
         ("loss=1%:3", "loss: `1%:3` is no share"),
         ("burst=1%:0", "burst: `0` is no number from 1 to 1000000"),
