@@ -1,10 +1,13 @@
 //! What the fuzz targets run: each function takes any bytes and panics where a promise is broken.
 
+mod choices;
+mod cm;
 mod engine;
 mod mad;
 mod packet;
 mod pcap;
 
+pub use cm::cm;
 pub use engine::engine;
 pub use mad::mad;
 pub use packet::packet;
@@ -18,4 +21,4 @@ pub type Target = fn(&[u8]);
 
 /// Each target by the name of its corpus, `fuzz/corpus/NAME/`.
 pub const TARGETS: &[(&str, Target)] =
-    &[("engine", engine), ("mad", mad), ("packet", packet), ("pcap", pcap)];
+    &[("cm", cm), ("engine", engine), ("mad", mad), ("packet", packet), ("pcap", pcap)];

@@ -7,7 +7,7 @@ use urxe_wire::{MadHeader, Qpn};
 
 use super::{Cm, data};
 use crate::mad::pack;
-use crate::{Closed, ConnId, Drop, Error, Event, How, Mad, Message, Route, Sink, State};
+use crate::{Closed, ConnId, Drop, Error, Event, How, Message, Route, Sink, State};
 
 impl Cm {
     /// Ends an established connection, or agrees that the peer ends it. In the first case
@@ -97,8 +97,8 @@ impl Cm {
             }
             State::Established => self.asked_to_end(id, header, dreq),
             State::DreqSent => {
-                let mad = self.drep(route, header, dreq, out);
-                self.timewait(now, id, Some(mad));
+                self.drep(route, header, dreq, out);
+                self.timewait(now, id, None);
                 self.events.push_back(Event::Disconnected { id, how: Closed::Both });
             }
             State::Timewait => {
@@ -128,18 +128,10 @@ impl Cm {
     }
 
     /// Agrees to a DREQ without the owner.
-    fn drep(
-        &mut self,
-        route: &Route,
-        header: &MadHeader,
-        dreq: &Dreq,
-        out: &mut dyn Sink,
-    ) -> Box<Mad> {
+    fn drep(&mut self, route: &Route, header: &MadHeader, dreq: &Dreq, out: &mut dyn Sink) {
         let (local_comm_id, remote_comm_id) = (dreq.remote_comm_id, dreq.local_comm_id);
         let drep = Drep { local_comm_id, remote_comm_id, ..Drep::default() };
-        let mad = pack(&drep.into(), header.transaction_id, 0);
-        self.send(route, &mad, out);
-        mad
+        self.answer(route, header, drep, out);
     }
 
     /// A DREP has come.

@@ -68,6 +68,9 @@ fn depths_are_the_least_of_what_both_sides_have() {
     let [ann, bob] = exchange(&want, &with);
     assert_eq!((ann.rts.max_rd_atomic, bob.rtr.max_dest_rd_atomic), (7, 7));
     assert_eq!((bob.rts.max_rd_atomic, ann.rtr.max_dest_rd_atomic), (2, 2));
+    (want.responder_resources, want.initiator_depth) = (8, 8);
+    let [ann, bob] = exchange(&want, &with);
+    assert_eq!((bob.rts.max_rd_atomic, ann.rtr.max_dest_rd_atomic), (5, 5));
     (want.responder_resources, want.initiator_depth) = (0, 0);
     let [ann, bob] = exchange(&want, &with);
     assert!(!ann.init.remote_read_atomic && !bob.init.remote_read_atomic);

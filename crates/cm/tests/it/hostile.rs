@@ -2,7 +2,9 @@
 
 use urxe_cm::{Drop, Event, State};
 use urxe_wire::Qpn;
-use urxe_wire::cm::{CmMessage, CommId, Drep, Dreq, Mra, MraMessage, Rej, RejReason, Rep, Rtu};
+use urxe_wire::cm::{
+    CmMessage, CmTimeout, CommId, Drep, Dreq, Mra, MraMessage, Rej, RejReason, Rep, Rtu,
+};
 
 use crate::world::{ANN, BOB, World};
 
@@ -12,7 +14,11 @@ fn attacks(ours: CommId, theirs: CommId, qpn: u32) -> Vec<CmMessage> {
     let remote_qpn = Qpn::new(qpn);
     let rej = |reason| Rej { local_comm_id, remote_comm_id, reason, ..Rej::default() };
     let timeout = Rej { remote_comm_id: CommId(0), ..rej(RejReason::Timeout) };
-    let mra = |message| Mra { local_comm_id, remote_comm_id, message, ..Mra::default() };
+    let service_timeout = CmTimeout::MAX;
+    let mra = |message| {
+        let mra = Mra { local_comm_id, remote_comm_id, message, ..Mra::default() };
+        Mra { service_timeout, ..mra }
+    };
     let rep_qpn = Qpn::new(0x666);
     vec![
         Rep { local_comm_id, remote_comm_id, local_qpn: rep_qpn, ..Rep::default() }.into(),

@@ -292,3 +292,20 @@ fn a_refusal_is_remembered_while_its_question_may_come_again() {
     world.pass(crate::world::INTERVAL * 2);
     assert_eq!(world.cms[BOB].stats().remembered, 0);
 }
+
+/// Who was told to wait asks again only after that.
+#[test]
+fn a_refusal_after_an_mra_is_remembered_longer() {
+    let (mut world, _) = World::listening();
+    world.connect(0x11);
+    let req = world.take(ANN);
+    world.give(ANN, &req);
+    let b = world.request().id;
+    let wait = urxe_wire::cm::CmTimeout::new(24).unwrap();
+    world.call(BOB, |cm, _, out| cm.mra(b, wait, b"", out)).unwrap();
+    no(&mut world, BOB, b);
+    world.take(BOB);
+    world.pass(wait.duration());
+    world.give(ANN, &req);
+    assert!(matches!(only(&world.take(BOB)), CmMessage::Rej(_)));
+}

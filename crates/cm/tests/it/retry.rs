@@ -199,6 +199,8 @@ fn an_mra_lengthens_the_wait() {
     world.deliver();
     assert_eq!(world.log(), ["b MRA"]);
     assert_eq!(world.state(ANN, a), Some(State::ReqSent));
+    // It was sent again, and is told to wait again.
+    assert_eq!(world.cms[ANN].counters().get(Count::ToldToWait), 2);
 }
 
 #[test]
@@ -270,4 +272,27 @@ fn a_dreq_without_answer_is_given_up() {
     world.deliver();
     world.deliver();
     assert_eq!(world.event(BOB), Some(Event::Disconnected { id: b, how: Closed::Agreed }));
+}
+
+/// A DREQ has all its retries, however many the REQ needed.
+#[test]
+fn a_dreq_has_retries_of_its_own() {
+    let (mut world, _) = World::listening();
+    let a = world.connect(0x11);
+    for _ in 0..15 {
+        world.take(ANN);
+        assert!(world.next());
+    }
+    world.deliver();
+    let b = world.request().id;
+    world.accept(b, 0x12);
+    world.deliver();
+    world.establish(a);
+    world.events(ANN);
+    world.disconnect(ANN, a);
+    world.log();
+    for _ in 0..15 {
+        assert!(world.next());
+        assert_eq!(world.state(ANN, a), Some(State::DreqSent));
+    }
 }

@@ -132,3 +132,17 @@ fn a_second_rep_of_another_id_is_refused() {
     assert_eq!(world.state(ANN, a), Some(State::Established));
     assert_eq!(world.state(BOB, b), Some(State::Established));
 }
+
+/// A peer whose timewait is over before ours may use its QP again.
+#[test]
+fn a_qp_of_a_connection_in_timewait_is_not_stale() {
+    let (mut world, a, b) = World::established();
+    world.disconnect(ANN, a);
+    world.deliver();
+    world.disconnect(BOB, b);
+    world.deliver();
+    world.events(BOB);
+    assert_eq!(world.state(BOB, b), Some(State::Timewait));
+    world.cms[ANN] = urxe_cm::Cm::new(Config::new(0xa, 99));
+    world.establish_one(0x11, 0x22);
+}

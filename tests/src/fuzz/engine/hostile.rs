@@ -5,8 +5,8 @@ use urxe_wire::{
     FlushScope, Ieth, ImmDt, Opcode, Psn, QKey, Qpn, RdEth, Reth, Roce, Syndrome, XrcEth,
 };
 
-use super::Choices;
 use super::world::{BASE, World};
+use crate::fuzz::choices::Choices;
 
 /// A packet for one of our QPs, or for none.
 pub(super) fn packet(world: &World, c: &mut Choices<'_>) -> Vec<u8> {

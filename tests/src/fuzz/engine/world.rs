@@ -12,7 +12,8 @@ use urxe_engine::{
 use urxe_memory::{Access, Backing, Buffer, MrInfo, PdId, Sge};
 use urxe_wire::{AckTimeout, FlushLevel, FlushScope, Mtu, Psn, QKey, Qpn, RnrTimer};
 
-use super::{Choices, hostile};
+use super::hostile;
+use crate::fuzz::choices::Choices;
 
 const US: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const FRIEND: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
