@@ -69,6 +69,10 @@ void post_flush(struct ibv_qp *qp, const struct words *words)
 	wqe->wr.wr_id = id;
 	wqe->wr.opcode = WR_FLUSH;
 	memcpy(&wqe->wr.wr, &flush, sizeof flush);
+	/* What the RETH is made of. */
+	wqe->iova = flush.remote_addr;
+	wqe->dma.length = flush.length;
+	wqe->dma.resid = flush.length;
 	errno = ibv_wr_complete(ex);
 	if (errno)
 		fail("FLUSH");

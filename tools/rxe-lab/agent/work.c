@@ -161,9 +161,19 @@ void do_recv(const struct words *words)
 	fputs("ok\n", answers);
 }
 
+/* rxe hands the kernel's flags to programs, where this one has another value (1 << 2; in libibverbs
+ * that is IBV_WC_IP_CSUM_OK, which rxe never means). */
+#define KERNEL_WITH_INVALIDATE 4
+
 static void show(const struct ibv_wc *wc)
 {
-	uint32_t extra = wc->wc_flags & IBV_WC_WITH_INV ? wc->invalidated_rkey : ntohl(wc->imm_data);
+	unsigned flags = wc->wc_flags;
+	uint32_t extra = ntohl(wc->imm_data);
+
+	if (flags & (KERNEL_WITH_INVALIDATE | IBV_WC_WITH_INV)) {
+		flags = (flags & ~KERNEL_WITH_INVALIDATE) | IBV_WC_WITH_INV;
+		extra = wc->invalidated_rkey;
+	}
 
 	/* Past an error only the first two count; what else they hold is left out. */
 	if (wc->status) {
@@ -172,7 +182,7 @@ static void show(const struct ibv_wc *wc)
 		return;
 	}
 	fprintf(answers, " wc=%llu,%d,%d,%u,%u,%u,%u,%u", (unsigned long long)wc->wr_id, wc->status,
-		wc->opcode, wc->byte_len, wc->wc_flags, extra, wc->qp_num, wc->src_qp);
+		wc->opcode, wc->byte_len, flags, extra, wc->qp_num, wc->src_qp);
 }
 
 static uint64_t milliseconds(void)

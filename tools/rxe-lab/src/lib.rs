@@ -22,5 +22,5 @@ pub use cache::{Cache, Kernel};
 pub use error::LabError;
 pub use guest::Guest;
 pub use lab::{Lab, Options, prepare};
-pub use link::{BRIDGE, HOST_V4, HOST_V6, guest_v4, guest_v6, tap};
+pub use link::{BRIDGE, HOST_V4, HOST_V6, SECOND_V4, SECOND_V6, guest_v4, guest_v6, tap};
 pub use session::{Completed, Reply, Session};

@@ -12,6 +12,11 @@ pub const HOST_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 88, 0, 1));
 /// Our IPv6 address.
 pub const HOST_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd88, 0, 0, 0, 0, 0, 0, 1));
 
+/// Another IPv4 address of ours, for a second device.
+pub const SECOND_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 88, 0, 2));
+/// Another IPv6 address of ours, for a second device.
+pub const SECOND_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd88, 0, 0, 0, 0, 0, 0, 2));
+
 /// IPv4 address of a guest's rxe; guests count from 1.
 #[must_use]
 pub const fn guest_v4(guest: u8) -> IpAddr {
@@ -57,6 +62,11 @@ pub(crate) fn make(guests: u8, mtu: u16) -> Result<(), LabError> {
         ip(&format!("link set {bridge} mtu {mtu} up"))?;
     }
     ip("addr add 10.89.0.1/24 dev ctl")?;
-    ip(&format!("addr add {HOST_V4}/24 dev {BRIDGE}"))?;
-    ip(&format!("addr add {HOST_V6}/64 dev {BRIDGE} nodad"))
+    for v4 in [HOST_V4, SECOND_V4] {
+        ip(&format!("addr add {v4}/24 dev {BRIDGE}"))?;
+    }
+    for v6 in [HOST_V6, SECOND_V6] {
+        ip(&format!("addr add {v6}/64 dev {BRIDGE} nodad"))?;
+    }
+    Ok(())
 }
