@@ -212,8 +212,7 @@ fn unreliable(world: &World) -> Result<String, Fault> {
 fn datagram(world: &World) -> Result<String, Fault> {
     let (a, b) = world.pair(QpKind::Ud)?;
     b.recv(7, 0..256)?;
-    let pd = world.alice.alloc_pd()?;
-    let ah = pd.create_ah(&AhAttr { dst: world.bob.address(), ..AhAttr::default() })?;
+    let ah = a.pd.create_ah(&AhAttr { dst: world.bob.address(), ..AhAttr::default() })?;
     let dest = UdDest { ah: ah.id(), qpn: b.qp.qpn(), qkey: QKey(0x1234) };
     let sges = [a.mr.sge(0..100)];
     let wr = SendWr { dest: Some(dest), ..SendWr::new(1, SendOp::Send { imm: None }, &sges) };

@@ -62,6 +62,8 @@ pub(super) struct World {
 
 /// One side of a connection, and memory of its own.
 pub(super) struct Side {
+    /// Its protection domain.
+    pub(super) pd: Pd,
     /// The QP.
     pub(super) qp: Qp,
     /// Where all completes.
@@ -136,12 +138,12 @@ impl World {
             Who::Alice => (&self.alice, &self.bob),
             Who::Bob => (&self.bob, &self.alice),
         };
-        let pd: Pd = context.alloc_pd()?;
+        let pd = context.alloc_pd()?;
         let mr = Arc::new(pd.register(SIZE, ALL)?);
         let cq = context.create_cq(256)?;
         let qp = pd.qp(kind).cq(&cq).access(ALL).attr(edit).build()?;
         let (peer, recorder) = (Arc::clone(peer), Arc::clone(&self.recorder));
-        Ok(Side { qp, cq, mr, who, far: 0, peer, recorder })
+        Ok(Side { pd, qp, cq, mr, who, far: 0, peer, recorder })
     }
 
     /// Lets what is on its way arrive, for a little while.
