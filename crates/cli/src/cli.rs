@@ -8,6 +8,7 @@ use crate::demo::DemoArgs;
 use crate::devinfo::DevinfoArgs;
 use crate::dissect::{Filter, TimeStyle};
 use crate::doctor::DoctorArgs;
+use crate::lint::LintArgs;
 use crate::pingpong::PingpongArgs;
 use crate::ports::PortsArgs;
 use crate::sim::SimArgs;
@@ -52,6 +53,8 @@ pub enum Command {
     Sim(SimArgs),
     /// Show the RoCEv2 packets of a capture file, one a line
     Dissect(DissectArgs),
+    /// Judge the RoCEv2 traffic of a capture file by the protocol's rules
+    Lint(LintArgs),
 }
 
 /// What to dissect, and how to show it.

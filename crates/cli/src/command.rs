@@ -10,6 +10,8 @@ use crate::dissect::{self, Palette};
 use crate::{demo, devinfo, doctor, log, pingpong, ports, sim};
 
 mod dissecting;
+mod input;
+mod linting;
 
 /// Something that was looked for was found: `--strict` and a broken packet, a problem.
 const FOUND: u8 = 1;
@@ -54,6 +56,7 @@ pub fn run(cli: &Cli) -> ExitCode {
             .map(|failed| Done::found(failed != 0))
             .map_err(Failure::from),
         Command::Dissect(args) => dissecting::run(args, colours, out),
+        Command::Lint(args) => linting::run(args, colours, out),
     };
     match ended {
         Ok(Done::Well) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@ pub mod demo;
 pub mod devinfo;
 pub mod dissect;
 pub mod doctor;
+pub mod lint;
 pub mod log;
 pub mod pingpong;
 pub mod ports;

@@ -17,6 +17,8 @@ mod tests;
 
 use std::io::Read;
 
+use urxe_wire::LinkType;
+
 pub use error::{CaptureError, Problem};
 pub(crate) use error::{printable, without_code};
 pub use time::Timestamp;
@@ -53,6 +55,15 @@ impl Frame<'_> {
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.bytes.len() < self.original_len as usize
+    }
+
+    /// The link type, if it is one that is read. BSDs number raw IP on their own.
+    #[must_use]
+    pub fn link_type(&self) -> Option<LinkType> {
+        match self.link {
+            12 | 14 => Some(LinkType::RawIp),
+            code => LinkType::from_pcap(code.into()),
+        }
     }
 }
 

@@ -1,12 +1,12 @@
-//! `urxe dissect`: opens the file, chooses what is shown.
+//! `urxe dissect`: chooses what is shown.
 
-use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, StdoutLock};
+use std::io::{BufWriter, ErrorKind, IsTerminal, StdoutLock};
 
+use super::input::{self, Input};
 use super::{Done, Failure, tell};
-use crate::capture::{Capture, printable, without_code};
+use crate::capture::{Capture, without_code};
 use crate::cli::DissectArgs;
-use crate::dissect::{self, Filter, Options, Palette, Stop, Summary};
+use crate::dissect::{self, Options, Palette, Stop, Summary};
 
 /// Shows a capture file; finds something if `--strict` is given and a packet was broken.
 pub(super) fn run(
@@ -14,21 +14,8 @@ pub(super) fn run(
     palette: Palette,
     stdout: StdoutLock<'_>,
 ) -> Result<Done, Failure> {
-    let stdin = args.file.as_os_str() == "-";
-    let (name, input): (_, Box<dyn Read>) = if stdin {
-        ("standard input".to_owned(), Box::new(io::stdin().lock()))
-    } else {
-        let name = args.file.display().to_string();
-        let file = File::open(&args.file).map_err(|e| {
-            let (file, why) = (printable(&name), without_code(&e));
-            format!("{file}: {why}; give a pcap or pcapng file")
-        })?;
-        (name, Box::new(file))
-    };
-    let mut filter = Filter::default();
-    for part in &args.filter {
-        filter.add(part.clone());
-    }
+    let Input { name, reader, stdin, .. } = input::open(&args.file)?;
+    let filter = input::joined(&args.filter);
     let options = Options {
         verbose: args.verbose,
         hex: args.hex,
@@ -39,7 +26,7 @@ pub(super) fn run(
         live: stdin || stdout.is_terminal(),
     };
     let mut summary = Summary::default();
-    let stopped = Capture::new(&name, input).map_err(Stop::from).and_then(|mut capture| {
+    let stopped = Capture::new(&name, reader).map_err(Stop::from).and_then(|mut capture| {
         dissect::dissect(&mut capture, &options, &mut BufWriter::new(stdout), &mut summary)
     });
     match stopped {

@@ -61,10 +61,20 @@ impl Filter {
     /// Whether `packet` is to be shown.
     #[must_use]
     pub fn matches(&self, packet: &Subject) -> bool {
-        let of = |qp: &Qpn| *qp == packet.dest_qp || Some(*qp) == packet.src_qp;
-        (self.qps.is_empty() || self.qps.iter().any(of))
-            && (self.psns.is_empty() || self.psns.iter().any(|r| within(packet.psn, *r)))
+        self.matches_numbers(packet.dest_qp, packet.src_qp, packet.psn)
             && self.opcodes.as_ref().is_none_or(|all| all.contains(&packet.opcode))
+    }
+
+    /// Whether a packet that was never seen, so that its opcode is unknown, is to be shown.
+    #[must_use]
+    pub fn matches_unseen(&self, dest_qp: Qpn, src_qp: Option<Qpn>, psn: Psn) -> bool {
+        self.opcodes.is_none() && self.matches_numbers(dest_qp, src_qp, psn)
+    }
+
+    fn matches_numbers(&self, dest_qp: Qpn, src_qp: Option<Qpn>, psn: Psn) -> bool {
+        let of = |qp: &Qpn| *qp == dest_qp || Some(*qp) == src_qp;
+        (self.qps.is_empty() || self.qps.iter().any(of))
+            && (self.psns.is_empty() || self.psns.iter().any(|r| within(psn, *r)))
     }
 }
 

@@ -110,7 +110,7 @@ fn cut_entry<M: SerializeMap>(map: &mut M, cut: Cut) -> Result<(), M::Error> {
 }
 
 /// Seconds with nine decimals, which a float would not hold.
-fn exact(time: Timestamp) -> Box<RawValue> {
+pub(crate) fn exact(time: Timestamp) -> Box<RawValue> {
     // Digits and a point are always a JSON number.
     RawValue::from_string(time.seconds(9)).unwrap_or_default()
 }

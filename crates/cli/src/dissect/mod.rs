@@ -17,7 +17,8 @@ use std::io::{self, Read, Write};
 
 use clap::ValueEnum;
 
-pub use filter::{Filter, FilterError};
+pub use filter::{Filter, FilterError, Subject};
+pub(crate) use json::exact;
 pub use live::Lines;
 pub(crate) use live::layout_of_ip;
 pub use style::{Palette, paint};

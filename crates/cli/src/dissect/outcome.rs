@@ -137,7 +137,7 @@ impl<'a> Outcome<'a> {
     /// Reads a frame. `scratch` holds a cut frame's completed bytes.
     #[must_use]
     pub(crate) fn of(frame: &Frame<'a>, scratch: &'a mut Vec<u8>) -> Self {
-        let Some(link) = link_type(frame.link) else {
+        let Some(link) = frame.link_type() else {
             return Self::Skipped(format!("link type {}", frame.link));
         };
         let cut = frame
@@ -198,14 +198,6 @@ impl<'a> Outcome<'a> {
             _ => return None,
         };
         Some(Subject { opcode: bth.opcode, dest_qp: bth.dest_qp, src_qp, psn: bth.psn })
-    }
-}
-
-/// The link type of a file's code. BSDs number raw IP on their own.
-fn link_type(code: u16) -> Option<LinkType> {
-    match code {
-        12 | 14 => Some(LinkType::RawIp),
-        code => LinkType::from_pcap(code.into()),
     }
 }
 

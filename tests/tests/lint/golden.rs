@@ -1,0 +1,47 @@
+//! Kernel rxe keeps the rules, and so does what `urxe demo` records.
+
+use std::fs;
+use std::path::Path;
+
+use urxe_cli::capture::Capture;
+use urxe_cli::lint::{Summary, View, lint};
+use urxe_lint::{Options, Profile, Rule};
+
+fn judged(file: &[u8], options: Options) -> (String, Summary) {
+    let mut capture = Capture::new("test", file).unwrap();
+    let (mut out, mut summary) = (Vec::new(), Summary::default());
+    lint(&mut capture, options, &View::default(), &mut out, &mut summary).unwrap();
+    (String::from_utf8(out).unwrap(), summary)
+}
+
+/// Every golden capture, with the notes of each: no violation, and none but the named ones.
+#[test]
+fn rxe_breaks_no_rule() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("captures");
+    let mut files = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "pcap") {
+            continue;
+        }
+        files += 1;
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let file = fs::read(&path).unwrap();
+        let (text, summary) = judged(&file, Options::default());
+        assert_eq!(summary.totals.violations(), 0, "{name}: {text}");
+        assert_eq!(summary.totals.packets, summary.totals.frames, "{name}");
+        let lost = name == "loss_send";
+        for rule in summary.totals.counts.keys() {
+            let known =
+                *rule == Rule::MigReq || lost && matches!(rule, Rule::Loss | Rule::Duplicate);
+            assert!(known, "{name}: {text}");
+        }
+        let connected = !["uc_pingpong", "ud_pingpong", "udaddy"].contains(&&*name);
+        let wanted = if name == "srq" { 3 } else { u64::from(connected) };
+        assert_eq!(summary.totals.connections, wanted, "{name}: all are paired");
+        let rxe = Options { profile: Profile::Rxe, ..Options::default() };
+        let (text, summary) = judged(&file, rxe);
+        assert!(lost || summary.totals.counts.is_empty(), "{name}: {text}");
+    }
+    assert_eq!(files, 12);
+}
