@@ -7,6 +7,7 @@
 pub mod fault;
 pub mod frame;
 pub mod link;
+pub mod load;
 pub mod plan;
 pub mod trace;
 

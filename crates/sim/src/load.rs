@@ -1,5 +1,6 @@
 //! One NIC with any number of QPs and regions, and a peer that costs next to nothing: what is
 //! measured is the engine.
+#![expect(clippy::unwrap_used, reason = "where setting up fails nothing can be measured")]
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use urxe_wire::{AckTimeout, Aeth, Bth, Credit, Ext, Mtu, Opcode, Psn, Qpn, Reth,
 const US: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 const BASE: u64 = 0x10_0000;
-/// Bytes of a message.
-const LENGTH: u32 = 64;
+/// The longest message: one packet.
+const LONGEST: u32 = 4096;
 
 /// What is done, over and over, each time on a QP and a region chosen at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
     /// Post a SEND, its packet goes out, its ACK comes, poll its completion.
     Send,
     /// As `Send`, an RDMA WRITE.
@@ -33,10 +34,13 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 5] =
+    /// Each of them.
+    pub const ALL: [Self; 5] =
         [Self::Send, Self::Write, Self::Busy, Self::Receive, Self::Written];
 
-    pub(crate) const fn name(self) -> &'static str {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Send => "send",
             Self::Write => "write",
@@ -47,11 +51,38 @@ impl Way {
     }
 }
 
+/// What a load is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// What is done.
+    pub way: Way,
+    /// QPs.
+    pub qps: usize,
+    /// How many of them are ever used, spread over all; 0 for all.
+    pub active: usize,
+    /// Memory regions.
+    pub regions: usize,
+    /// Bytes of a message, at most 4096: one packet.
+    pub bytes: u32,
+    /// Whether the payload of what goes out is copied behind its header, as a port's batch does.
+    pub copies: bool,
+}
+
+impl Shape {
+    /// One QP, one region, 64 bytes, no copy.
+    #[must_use]
+    pub const fn of(way: Way) -> Self {
+        Self { way, qps: 1, active: 0, regions: 1, bytes: 64, copies: false }
+    }
+}
+
 /// Keeps the PSN of the last packet.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Last {
     packets: u64,
     psn: [u8; 3],
+    /// Where packets are copied to.
+    batch: Option<Vec<u8>>,
 }
 
 impl Transmit for Last {
@@ -59,13 +90,20 @@ impl Transmit for Last {
         64
     }
 
-    fn packet(&mut self, _: &Path, header: &[u8], _: Payload<'_>, _: usize) {
+    fn packet(&mut self, _: &Path, header: &[u8], payload: Payload<'_>, _: usize) {
         self.packets += 1;
         self.psn.copy_from_slice(&header[9..12]);
+        if let Some(batch) = &mut self.batch {
+            batch.clear();
+            batch.extend_from_slice(header);
+            payload.append_to(batch);
+        }
     }
 }
 
-pub(crate) struct Load {
+/// A NIC at work.
+#[derive(Debug)]
+pub struct Load {
     nic: Nic,
     cq: CqId,
     qps: Vec<Entry>,
@@ -74,6 +112,7 @@ pub(crate) struct Load {
     /// The regions' keys.
     keys: Vec<u32>,
     way: Way,
+    bytes: u32,
     random: u64,
     now: Time,
     sink: Last,
@@ -81,6 +120,7 @@ pub(crate) struct Load {
     packet: Vec<u8>,
 }
 
+#[derive(Debug)]
 struct Entry {
     qpn: QpId,
     /// Of the packet in flight, or the next to come.
@@ -88,13 +128,20 @@ struct Entry {
 }
 
 impl Load {
-    pub(crate) fn new(way: Way, qps: usize, regions: usize) -> Self {
+    /// Makes the NIC, its QPs and regions.
+    ///
+    /// # Panics
+    /// Where the shape has no QP, no region or longer messages than a packet holds.
+    #[must_use]
+    pub fn new(shape: &Shape) -> Self {
+        let Shape { way, qps, regions, bytes, copies, .. } = *shape;
+        assert!(qps > 0 && regions > 0 && bytes <= LONGEST, "{shape:?}");
         let mut config = NicConfig::new(US);
         config.active_mtu = Mtu::B4096;
         let nic = Nic::new(config).unwrap();
         let pd = nic.memory().alloc_pd().unwrap();
         let cq = nic.create_cq(256).unwrap();
-        let buffer = Buffer::zeroed(4096).unwrap();
+        let buffer = Buffer::zeroed(LONGEST as usize).unwrap();
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
         let register = |_| {
             let backing = Backing::buffer(Arc::clone(&buffer));
@@ -103,9 +150,10 @@ impl Load {
         let keys = (0..regions).map(register).collect();
         let qps: Vec<_> = (0..qps).map(|_| Entry { qpn: connect(&nic, pd, cq), psn: 0 }).collect();
         let (random, now) = (0x2545_f491_4f6c_dd1d, Time::from_nanos(1_000_000));
-        let (sink, packet) = (Last::default(), packet(way));
-        let active = qps.len();
-        let mut load = Self { nic, cq, qps, active, keys, way, random, now, sink, packet };
+        let batch = copies.then(|| Vec::with_capacity(2 * LONGEST as usize));
+        let (sink, packet) = (Last { batch, ..Last::default() }, packet(way, bytes));
+        let active = if shape.active == 0 { qps.len() } else { shape.active };
+        let mut load = Self { nic, cq, qps, active, keys, way, bytes, random, now, sink, packet };
         if way == Way::Busy {
             (0..load.qps.len()).for_each(|at| load.begin(at, 0));
         }
@@ -113,7 +161,10 @@ impl Load {
     }
 
     /// One message: the engine handles two packets.
-    pub(crate) fn step(&mut self) {
+    ///
+    /// # Panics
+    /// Where it does not complete.
+    pub fn step(&mut self) {
         let (at, mr) = self.choose();
         self.now = Time::from_nanos(self.now.as_nanos() + 100);
         match self.way {
@@ -143,13 +194,9 @@ impl Load {
     }
 
     /// Packets that have gone out.
-    pub(crate) fn sent(&self) -> u64 {
+    #[must_use]
+    pub fn sent(&self) -> u64 {
         self.sink.packets
-    }
-
-    /// As [`Self::new`], but only `active` of the QPs are ever used again, spread over all.
-    pub(crate) fn with_active(way: Way, qps: usize, regions: usize, active: usize) -> Self {
-        Self { active, ..Self::new(way, qps, regions) }
     }
 
     /// A random QP and a random region; the sequence is the same in every run (xorshift64).
@@ -164,7 +211,7 @@ impl Load {
     }
 
     fn sge(&self, mr: usize) -> Sge {
-        Sge { addr: BASE, length: LENGTH, lkey: self.keys[mr] }
+        Sge { addr: BASE, length: self.bytes, lkey: self.keys[mr] }
     }
 
     fn begin(&mut self, at: usize, mr: usize) {
@@ -225,7 +272,7 @@ fn connect(nic: &Nic, pd: PdId, cq: CqId) -> QpId {
     let init = QpInit { kind, pd, send_cq: cq, recv_cq: cq, srq, xrcd, caps, sig_all };
     let qp = nic.create_qp(&init).unwrap();
     let attr = QpAttr {
-        path_mtu: Mtu::B1024,
+        path_mtu: Mtu::B4096,
         dest_qp: Qpn::new(0x77),
         access: Access::REMOTE_WRITE,
         ah: AhAttr { dst: PEER, ..AhAttr::default() },
@@ -240,14 +287,14 @@ fn connect(nic: &Nic, pd: PdId, cq: CqId) -> QpId {
     qp
 }
 
-fn packet(way: Way) -> Vec<u8> {
+fn packet(way: Way, length: u32) -> Vec<u8> {
     let name = match way {
         Way::Send | Way::Write | Way::Busy => "RC_ACKNOWLEDGE",
         Way::Receive => "RC_SEND_ONLY",
         Way::Written => "RC_RDMA_WRITE_ONLY",
     };
     let mut bth = Bth::new(Opcode::from_name(name).unwrap(), Qpn::new(0), Psn::ZERO);
-    let payload = [7; LENGTH as usize];
+    let payload = vec![7; length as usize];
     let (mut ext, mut bytes) = (Ext::NONE, &payload[..]);
     match way {
         Way::Send | Way::Write | Way::Busy => {
@@ -257,7 +304,7 @@ fn packet(way: Way) -> Vec<u8> {
         Way::Receive => bth.ack_req = true,
         Way::Written => {
             bth.ack_req = true;
-            ext.reth = Some(Reth { va: BASE, rkey: 0, dma_len: LENGTH });
+            ext.reth = Some(Reth { va: BASE, rkey: 0, dma_len: length });
         }
     }
     let roce = Roce::new(bth, ext, bytes);

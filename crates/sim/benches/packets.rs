@@ -1,22 +1,17 @@
 //! What a message costs the engine, with few and with many QPs and regions.
 //!
-//! `cargo bench -p urxe-engine --bench packets` times each way by itself. On a machine with other
+//! `cargo bench -p urxe-sim --bench packets` times each way by itself. On a machine with other
 //! work the times of two runs cannot be compared: `... -- ratios` times all sizes of each way in
 //! turn, a short round each, and prints the best round of each and their ratios; `... -- idle` does
 //! so with few QPs in use among many at rest.
 //! `... -- count WAY QPS REGIONS STEPS` makes so many steps in a function called `measured`, for
 //! `tools/engine-cost`, which counts instructions and cache lines under callgrind.
-#![expect(clippy::unwrap_used, reason = "where setting up fails nothing can be measured")]
-
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
-
-mod load;
-
-use load::{Load, Way};
+use urxe_sim::load::{Load, Shape, Way};
 
 /// QPs and regions.
 const SIZES: [(usize, usize); 4] = [(1, 1), (1_000, 1), (100_000, 1), (1, 1_000_000)];
@@ -50,7 +45,7 @@ fn time(c: &mut Criterion) {
             // Made only if it is asked for.
             let mut load = None;
             c.benchmark_group("message").bench_function(id, |b| {
-                let load = load.get_or_insert_with(|| Load::new(way, qps, regions));
+                let load = load.get_or_insert_with(|| Load::new(&Shape { qps, regions, ..Shape::of(way) }));
                 b.iter(|| load.step());
             });
         }
@@ -65,7 +60,7 @@ const ROUND: u32 = 2_000;
 fn ratios() {
     println!("way      QPs      MRs       ns/message  ratio");
     for way in Way::ALL {
-        let mut loads = SIZES.map(|(qps, regions)| Load::new(way, qps, regions));
+        let mut loads = SIZES.map(|(qps, regions)| Load::new(&Shape { qps, regions, ..Shape::of(way) }));
         let mut best = [f64::INFINITY; SIZES.len()];
         // The first rounds touch memory for the first time; the best are later ones.
         for _ in 0..200 {
@@ -88,7 +83,7 @@ fn ratios() {
 fn idle() {
     println!("way      QPs at rest  in use   ns/message  ratio");
     for way in Way::ALL {
-        let mut loads = IDLE.map(|qps| Load::with_active(way, qps, 1, ACTIVE));
+        let mut loads = IDLE.map(|qps| Load::new(&Shape { qps, active: ACTIVE, ..Shape::of(way) }));
         let mut best = [f64::INFINITY; IDLE.len()];
         for _ in 0..200 {
             for (load, best) in loads.iter_mut().zip(&mut best) {
@@ -109,7 +104,7 @@ fn count(way: &str, numbers: [&str; 3]) -> ExitCode {
     let (Some(way), [Ok(qps), Ok(regions), Ok(steps)]) = (way, numbers.map(str::parse)) else {
         return ExitCode::from(2);
     };
-    let mut load = Load::new(way, qps, regions);
+    let mut load = Load::new(&Shape { qps, regions, ..Shape::of(way) });
     (0..steps).for_each(|_| load.step());
     let before = load.sent();
     measured(&mut load, steps);
