@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::bench::BenchArgs;
 use crate::demo::DemoArgs;
 use crate::devinfo::DevinfoArgs;
 use crate::dissect::{Filter, TimeStyle};
@@ -49,6 +50,8 @@ pub enum Command {
     Devinfo(DevinfoArgs),
     /// Play ping-pong as ibv_rc_pingpong, ibv_uc_pingpong and ibv_ud_pingpong do
     Pingpong(PingpongArgs),
+    /// Measure the data path beside raw UDP and TCP in the same minute
+    Bench(BenchArgs),
     /// Run the NIC in virtual time on a bad network, judged by an oracle
     Sim(SimArgs),
     /// Show the RoCEv2 packets of a capture file, one a line

@@ -7,7 +7,7 @@ use anstream::{AutoStream, ColorChoice};
 
 use crate::cli::{Cli, Color, Command};
 use crate::dissect::{self, Palette};
-use crate::{demo, devinfo, doctor, log, pingpong, ports, sim};
+use crate::{bench, demo, devinfo, doctor, log, pingpong, ports, sim};
 
 mod dissecting;
 mod input;
@@ -52,6 +52,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Ports(args) => ports::run(args, &colours, &mut out),
         Command::Doctor(args) => doctor::run(args, &colours, &mut out),
         Command::Pingpong(args) => pingpong::run(args, &mut out).map(|()| Done::Well),
+        Command::Bench(args) => bench::run(args, &colours, &mut out),
         Command::Sim(args) => sim::run(args, &colours, &mut out)
             .map(|failed| Done::found(failed != 0))
             .map_err(Failure::from),

@@ -1,6 +1,7 @@
 //! The `urxe` command's parts, so that tests and fuzz targets can call them.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod capture;
 pub mod cli;
 pub mod common;

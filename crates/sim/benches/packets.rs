@@ -45,7 +45,8 @@ fn time(c: &mut Criterion) {
             // Made only if it is asked for.
             let mut load = None;
             c.benchmark_group("message").bench_function(id, |b| {
-                let load = load.get_or_insert_with(|| Load::new(&Shape { qps, regions, ..Shape::of(way) }));
+                let load = load
+                    .get_or_insert_with(|| Load::new(&Shape { qps, regions, ..Shape::of(way) }));
                 b.iter(|| load.step());
             });
         }
@@ -60,7 +61,8 @@ const ROUND: u32 = 2_000;
 fn ratios() {
     println!("way      QPs      MRs       ns/message  ratio");
     for way in Way::ALL {
-        let mut loads = SIZES.map(|(qps, regions)| Load::new(&Shape { qps, regions, ..Shape::of(way) }));
+        let mut loads =
+            SIZES.map(|(qps, regions)| Load::new(&Shape { qps, regions, ..Shape::of(way) }));
         let mut best = [f64::INFINITY; SIZES.len()];
         // The first rounds touch memory for the first time; the best are later ones.
         for _ in 0..200 {

@@ -35,8 +35,7 @@ pub enum Way {
 
 impl Way {
     /// Each of them.
-    pub const ALL: [Self; 5] =
-        [Self::Send, Self::Write, Self::Busy, Self::Receive, Self::Written];
+    pub const ALL: [Self; 5] = [Self::Send, Self::Write, Self::Busy, Self::Receive, Self::Written];
 
     /// Its name.
     #[must_use]

@@ -1,6 +1,7 @@
 //! `urxe` from outside: what `dissect` shows, and the program with its exit codes.
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as the test does")]
 
+mod bench;
 mod command;
 mod corners;
 mod demo;
