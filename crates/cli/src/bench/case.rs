@@ -59,6 +59,8 @@ pub(super) struct Stream {
     pub(super) qps: usize,
     /// Messages of a QP that are under way.
     pub(super) depth: usize,
+    /// Whether all up to the next completion are posted in one go.
+    pub(super) listed: bool,
     /// Faults of the sender's link; `loss=0%` is a link that could have some.
     pub(super) faults: &'static str,
 }
@@ -70,7 +72,7 @@ impl Stream {
             4097..=65536 => 16,
             _ => 4,
         };
-        Self { op, size, mtu, qps: 1, depth, faults: "" }
+        Self { op, size, mtu, qps: 1, depth, listed: false, faults: "" }
     }
 
     /// Every so many messages one makes a completion.
@@ -177,7 +179,7 @@ pub(super) fn all() -> Vec<Case> {
         }
     }
     cases.extend([4, 16, 64].map(many_qps));
-    cases.push(rate());
+    cases.extend([("rate.write.64", false), ("rate.write.64.list", true)].map(rate));
     cases.extend([Wait::Poll, Wait::Event, Wait::Memory].map(latency));
     cases.extend([("0.1%", "loss=0.1%"), ("1%", "loss=1%")].map(goodput));
     cases.extend(idle());
@@ -219,11 +221,11 @@ fn many_qps(qps: usize) -> Case {
     Case { name, unit: Unit::BytesPerSecond, work, rivals, quick: qps == 64 }
 }
 
-/// 64-byte WRITEs.
-fn rate() -> Case {
-    let stream = Stream::of(Op::Write, 64, 4096);
+/// 64-byte WRITEs, each posted by itself or 16 in one go.
+fn rate((name, listed): (&str, bool)) -> Case {
+    let stream = Stream { listed, ..Stream::of(Op::Write, 64, 4096) };
     let rivals = against_datagrams(&stream);
-    let (name, work) = ("rate.write.64".into(), Work::Stream(stream));
+    let (name, work) = (name.into(), Work::Stream(stream));
     Case { name, unit: Unit::MessagesPerSecond, work, rivals, quick: true }
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::case::Datagrams;
@@ -43,9 +44,10 @@ pub(super) struct Sending {
     pub(super) counts: Counts,
 }
 
-impl Run for Sending {
-    fn round(&mut self, peer: &mut Peer, time: Duration) -> Result<Sample, Failure> {
-        let Datagrams { payload, bytes, offload } = self.datagrams;
+impl Sending {
+    /// Sends for so long; what arrived.
+    fn send(&self, peer: &mut Peer, time: Duration) -> Result<Took, Failure> {
+        let Datagrams { bytes, offload, .. } = self.datagrams;
         let to = peer.take_datagrams(bytes, offload)?;
         let socket = socket()?;
         socket.connect(to)?;
@@ -63,12 +65,31 @@ impl Run for Sending {
                 match socket.send(&run) {
                     Ok(_) => {}
                     // What finds no room is lost, as on any link.
-                    Err(e) if matches!(e.raw_os_error(), Some(105)) => {}
+                    Err(e) if e.raw_os_error() == Some(Errno::ENOBUFS as i32) => {}
                     Err(e) => return Err(format!("raw UDP: {e}").into()),
                 }
             }
         }
-        let Took { bytes: all, nanos } = peer.stop_taking()?;
+        peer.stop_taking()
+    }
+}
+
+impl Run for Sending {
+    fn round(&mut self, peer: &mut Peer, time: Duration) -> Result<Sample, Failure> {
+        let Datagrams { payload, bytes, .. } = self.datagrams;
+        let (start, mut time) = (Instant::now(), time);
+        let Took { bytes: all, nanos } = loop {
+            let took = self.send(peer, time)?;
+            if took.nanos != 0 {
+                break took;
+            }
+            // The receiver hardly ran in that time, or in none of it.
+            if start.elapsed() > PATIENCE {
+                let seconds = PATIENCE.as_secs();
+                return Err(format!("raw UDP: too little arrived within {seconds} s").into());
+            }
+            time = time.max(Duration::from_millis(1)) * 2;
+        };
         let datagrams_per_second = float(all) / count(bytes) / (float(nanos) / 1e9);
         let value = match self.counts {
             Counts::Bytes => datagrams_per_second * count(payload),
@@ -99,7 +120,8 @@ impl Sink {
         self.socket.local_addr()
     }
 
-    /// Takes what comes until it is told to stop, and nothing more waits.
+    /// Takes what comes until it is told to stop, and nothing more waits. Of too little to tell
+    /// how fast it came, nothing is told.
     pub(super) fn take(&self, orders: &Orders) -> Result<Took, Failure> {
         let (mut buffer, mut stopped) = (vec![0; 1 << 16], false);
         let (mut bytes, mut calls, mut start) = (0, 0, None);
@@ -127,9 +149,6 @@ impl Sink {
             if calls % CALLS == 0 {
                 took = Took { bytes, nanos: u64::try_from(start.elapsed().as_nanos())? };
             }
-        }
-        if took.nanos == 0 {
-            return Err("raw UDP: too few datagrams arrived; give more --time".into());
         }
         Ok(took)
     }

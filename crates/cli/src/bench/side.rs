@@ -158,6 +158,24 @@ impl Side {
         Ok(self.qps[nth].post(&wr)?)
     }
 
+    /// Posts `n` such requests in one go, of which the last is signaled.
+    pub(super) fn post_list(
+        &self,
+        nth: usize,
+        op: SendOp,
+        (start, len): (usize, usize),
+        n: usize,
+    ) -> Result<(), Failure> {
+        let sges = [self.mr.sge(start..start + len)];
+        let last = SendWr::new(nth as u64, op, &sges);
+        let quiet = SendWr { flags: SendFlags::empty(), ..last };
+        let posted = self.qps[nth].batch(|batch| {
+            (1..n).try_for_each(|_| batch.post(&quiet))?;
+            batch.post(&last)
+        });
+        Ok(posted??)
+    }
+
     /// Puts a pattern into the first `len` bytes.
     pub(super) fn fill(&self, seed: u64, len: usize) -> Result<(), Failure> {
         Ok(self.mr.write(0, &pattern(seed, len))?)

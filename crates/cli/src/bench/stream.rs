@@ -63,11 +63,12 @@ impl Streaming {
 
     /// Posts as many as make one completion.
     fn post(&self, nth: usize) -> Result<(), Failure> {
+        let Stream { size, listed, .. } = self.stream;
         let every = self.stream.signaled();
-        for i in 1..=every {
-            self.side.post(nth, self.op(), (0, self.stream.size), i == every)?;
+        if listed {
+            return self.side.post_list(nth, self.op(), (0, size), every);
         }
-        Ok(())
+        (1..=every).try_for_each(|i| self.side.post(nth, self.op(), (0, size), i == every))
     }
 
     /// Sends for so long, and until all has arrived.

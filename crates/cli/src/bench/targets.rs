@@ -65,6 +65,7 @@ const TARGETS: &[(&str, &str, Bound)] = &[
     ("send.1M.mtu4096", names::WRITE, Bound::AtLeast(0.8)),
     ("send.8M.mtu4096", names::WRITE, Bound::AtLeast(0.8)),
     ("rate.write.64", names::RAW, Bound::AtLeast(0.1)),
+    ("rate.write.64.list", names::RAW, Bound::AtLeast(0.1)),
     ("latency.send.poll", names::SPIN, Bound::AtMost(1.5)),
     ("latency.send.event", names::BLOCK, Bound::AtMost(1.5)),
     ("latency.write.memory", names::BLOCK, Bound::AtMost(1.5)),

@@ -31,7 +31,7 @@ fn every_kind_of_case_runs_between_two_processes() {
     ];
     let lines = bench(&cases);
     let (sum, rows) = lines.split_last().unwrap();
-    assert_eq!(rows.len(), 10, "{rows:?}");
+    assert_eq!(rows.len(), 11, "{rows:?}");
     for row in rows {
         assert!(number(&row["value"]) > 0.0, "{row}");
         for ratio in row["ratios"].as_array().unwrap() {
