@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
+use urxe_wire::Qpn;
+
 use crate::types::{Completion, CqId};
 
 /// What an armed CQ waits for.
@@ -95,6 +97,11 @@ impl Cq {
         let n = max.min(inner.ring.len());
         out.extend(inner.ring.drain(..n));
         n
+    }
+
+    /// Takes out the completions of a QP.
+    pub(crate) fn forget(&self, qpn: Qpn) {
+        self.inner.lock().ring.retain(|completion| completion.qpn != qpn);
     }
 
     /// Hands up to `max` completions to `take`, oldest first.

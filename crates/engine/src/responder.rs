@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use urxe_memory::{KeyError, Memory};
+use urxe_memory::{KeyError, Memory, PdId};
 use urxe_wire::{Aeth, Credit, Ext, NakCode, OpcodeInfo, Operation, Position, Psn, Roce, Syndrome};
 
 use crate::conn::Conn;
@@ -92,6 +92,8 @@ enum Reply {
     /// The rest of a READ's response.
     Read {
         psn: Psn,
+        /// Where the key is looked up: it may be another for the next request (XRC).
+        pd: PdId,
         va: u64,
         rkey: u32,
         left: u32,
@@ -127,7 +129,7 @@ enum Answer {
     /// By an ACK, if one is asked for.
     Ack,
     /// By data.
-    Read { va: u64, rkey: u32, length: u32, packets: u32 },
+    Read { pd: PdId, va: u64, rkey: u32, length: u32, packets: u32 },
     /// By what stood there.
     Atomic { original: u64 },
     /// By a READ response without data.
@@ -182,7 +184,7 @@ pub(crate) trait Receives {
     /// How many more messages may be promised to the peer; `None` is no limit.
     fn credits(&self) -> Option<u32>;
     /// The PD that the WQEs' SGEs belong to.
-    fn pd(&self) -> urxe_memory::PdId;
+    fn pd(&self) -> PdId;
     /// Whether others take from here too.
     fn shared(&self) -> bool;
 }
@@ -462,13 +464,14 @@ impl Responder {
         match answer {
             Answer::Ack if reliable && request.packet.bth.ack_req => self.acknowledge(psn),
             Answer::Ack => {}
-            Answer::Read { va, rkey, length, packets } => {
+            Answer::Read { pd, va, rkey, length, packets } => {
                 psns = packets;
                 let first = psn;
                 self.save(Saved::Read { first, psns, va, rkey, length });
                 let msn = self.msn;
                 let (started, again) = (false, false);
-                self.queue(Reply::Read { psn, va, rkey, left: length, started, msn, again });
+                let left = length;
+                self.queue(Reply::Read { psn, pd, va, rkey, left, started, msn, again });
             }
             Answer::Atomic { original } => {
                 self.save(Saved::Atomic { psn, original });

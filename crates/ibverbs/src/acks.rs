@@ -48,7 +48,7 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>) -> Result<(), Fail> {
     // SAFETY: the descriptor is open.
     let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
     if flags & libc::O_NONBLOCK != 0 {
-        return Err(Fail::new(libc::EAGAIN, "no event waits"));
+        return Err(Fail::not_yet(libc::EAGAIN, "no event waits"));
     }
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     const FOR_EVER: c_int = -1;

@@ -2,11 +2,12 @@
 
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use urxe::{AhAttr, Gid};
 
 use crate::call::{Fail, code, input, number, output, pointer};
-use crate::context;
+use crate::context::{self, Opening, Owned};
 use crate::handle::{Handled, for_destroy, next};
 use crate::layout::{IbvAh, IbvAhAttr, IbvContext, IbvGlobalRoute, IbvPd, IbvWc, RawGid, Zero};
 use crate::object::{Held, Kind, get, kind};
@@ -18,10 +19,17 @@ use crate::query::{check_port, lid};
 pub(crate) struct Ah {
     pub(crate) ah: urxe::Ah,
     handle: u32,
+    opening: Arc<Opening>,
     _pd: Held<Pd>,
 }
 
 kind!(Ah, "AH", IbvAh);
+
+impl Owned for Ah {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 impl Handled for Ah {
     fn handle(&self) -> u32 {
@@ -84,7 +92,8 @@ fn create(pd: *mut IbvPd, attr: &IbvAhAttr) -> Result<*mut IbvAh, Fail> {
     let own = holder.own().opening.nic.address();
     let ah = holder.own().pd.create_ah(&way(attr, own)?)?;
     let handle = next();
-    let made = Ah { ah, handle, _pd: holder.hold() };
+    let opening = Arc::clone(&holder.own().opening);
+    let made = Ah { ah, handle, opening, _pd: holder.hold() };
     Ok(Ah::pool().make(|_| Ok((IbvAh { context, pd, handle }, made)))?.public())
 }
 

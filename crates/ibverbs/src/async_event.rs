@@ -1,6 +1,7 @@
 //! Asynchronous events.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use urxe::AsyncEvent;
 
@@ -73,9 +74,10 @@ pub(crate) unsafe extern "C" fn get_async_event(
     event: *mut IbvAsyncEvent,
 ) -> c_int {
     number("ibv_get_async_event", || {
-        let opening = &context::of(context)?.own().opening;
+        // Kept while this waits, whatever another thread does meanwhile.
+        let opening = Arc::clone(&context::of(context)?.own().opening);
         let taken = loop {
-            match take(opening) {
+            match take(&opening) {
                 Some(taken) => break taken,
                 None => wait_readable(opening.nic.async_fd())?,
             }

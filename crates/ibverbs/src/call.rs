@@ -14,11 +14,18 @@ use crate::errno;
 pub(crate) struct Fail {
     pub(crate) errno: c_int,
     why: Cow<'static, str>,
+    /// Nothing is wrong: there is nothing yet.
+    quiet: bool,
 }
 
 impl Fail {
     pub(crate) fn new(errno: c_int, why: impl Into<Cow<'static, str>>) -> Self {
-        Self { errno, why: why.into() }
+        Self { errno, why: why.into(), quiet: false }
+    }
+
+    /// What was asked for is not there yet: no failure that anybody should be told of.
+    pub(crate) const fn not_yet(errno: c_int, why: &'static str) -> Self {
+        Self { errno, why: Cow::Borrowed(why), quiet: true }
     }
 
     pub(crate) fn invalid(why: impl Into<Cow<'static, str>>) -> Self {
@@ -58,8 +65,7 @@ fn run<T>(call: &'static str, f: impl FnOnce() -> Result<T, Fail>) -> Result<T, 
 /// Not inlined: the way of success stays short.
 #[cold]
 fn tell(call: &'static str, fail: &Fail) {
-    // Empty queues of programs that do not wait are no news.
-    if fail.errno != libc::EAGAIN {
+    if !fail.quiet {
         tracing::debug!(call, errno = fail.errno, why = %fail.why, "refused");
     }
 }

@@ -8,7 +8,7 @@ use urxe::CompChannel;
 
 use crate::acks::wait_readable;
 use crate::call::{Fail, code, number, or, output, pointer};
-use crate::context::{self, Opening};
+use crate::context::{self, Opening, Owned};
 use crate::cq::Cq;
 use crate::layout::{IbvCompChannel, IbvContext, IbvCq};
 use crate::object::{Kind, Object, get, kind};
@@ -16,16 +16,22 @@ use crate::object::{Kind, Object, get, kind};
 /// A completion channel.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    pub(crate) channel: CompChannel,
+    pub(crate) channel: Arc<CompChannel>,
     opening: Arc<Opening>,
 }
 
 kind!(Channel, "completion channel", IbvCompChannel);
 
+impl Owned for Channel {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
+
 pub(crate) extern "C" fn create_comp_channel(context: *mut IbvContext) -> *mut IbvCompChannel {
     pointer("ibv_create_comp_channel", || {
         let opening = Arc::clone(&context::of(context)?.own().opening);
-        let channel = opening.nic.create_comp_channel()?;
+        let channel = Arc::new(opening.nic.create_comp_channel()?);
         let fd = channel.fd().as_raw_fd();
         let public = IbvCompChannel { context, fd, refcnt: 0 };
         Ok(Channel::pool().make(|_| Ok((public, Channel { channel, opening })))?.public())
@@ -37,11 +43,11 @@ pub(crate) extern "C" fn destroy_comp_channel(channel: *mut IbvCompChannel) -> c
 }
 
 /// The oldest event; it counts as delivered then, and must be acknowledged.
-fn take(channel: &Channel) -> Option<&'static Object<Cq>> {
+fn take(channel: &CompChannel, opening: &Opening) -> Option<&'static Object<Cq>> {
     // Locked until it is counted: who destroys the CQ waits for all that were.
-    let books = channel.opening.books.lock();
+    let books = opening.books.lock();
     loop {
-        let id = channel.channel.take_event()?;
+        let id = channel.take_event()?;
         // A CQ that is not there any more has no events.
         if let Some(cq) = books.cqs.get(&id) {
             cq.own().completions.delivered();
@@ -58,14 +64,16 @@ pub(crate) unsafe extern "C" fn get_cq_event(
     cq_context: *mut *mut c_void,
 ) -> c_int {
     number("ibv_get_cq_event", || {
+        // Kept while this waits, whatever another thread does meanwhile.
         let own = get::<Channel>(channel)?.own();
+        let (channel, opening) = (Arc::clone(&own.channel), Arc::clone(&own.opening));
         if cq.is_null() || cq_context.is_null() {
             return Err(Fail::invalid("no place for the answer"));
         }
         let object = loop {
-            match take(own) {
+            match take(&channel, &opening) {
                 Some(object) => break object,
-                None => wait_readable(own.channel.fd())?,
+                None => wait_readable(channel.fd())?,
             }
         };
         let public = object.public().cast::<IbvCq>();

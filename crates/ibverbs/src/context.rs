@@ -8,15 +8,23 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use urxe::{CqId, Qpn};
 
+use crate::ah::Ah;
 use crate::call::{Fail, code, pointer};
+use crate::channel::Channel;
 use crate::cq::Cq;
 use crate::device::Device;
+use crate::dm::Dm;
+use crate::domain::Td;
 use crate::layout::{IbvContext, IbvContextOps, IbvDevice, VerbsContext, Zero};
+use crate::mr::{self, Mr};
+use crate::mw::Mw;
 use crate::nic::{self, Nic};
 use crate::object::{Kind, Object, get, kind};
 use crate::ops;
+use crate::pd::Pd;
 use crate::qp::Qp;
 use crate::srq::Srq;
+use crate::xrcd::Xrcd;
 
 /// An open device.
 #[derive(Clone, Debug)]
@@ -91,10 +99,47 @@ pub(crate) extern "C" fn open_device(device: *mut IbvDevice) -> *mut IbvContext 
 pub(crate) extern "C" fn close_device(context: *mut IbvContext) -> c_int {
     code("ibv_close_device", || {
         let object = of(context)?;
-        // The kernel destroys with a context all that is left of it; our objects are the
-        // program's memory too, and those may still be used. So they stay, and keep what they need.
-        Context::pool().destroy(object)
+        let opening = Arc::clone(&object.own().opening);
+        Context::pool().destroy(object)?;
+        if Context::pool().all(|other| Arc::ptr_eq(&other.own().opening, &opening)).is_empty() {
+            leave_nothing(&opening);
+        }
+        Ok(())
     })
+}
+
+/// An object that is of an open device.
+pub(crate) trait Owned: Kind {
+    fn opening(&self) -> &Arc<Opening>;
+}
+
+/// Destroys what is left of a device as it is closed, as the kernel does: those that need others
+/// first.
+fn leave_nothing(opening: &Arc<Opening>) {
+    *opening.books.lock() = Books::default();
+    end_all::<Qp>(opening);
+    end_all::<Srq>(opening);
+    end_all::<Cq>(opening);
+    end_all::<Channel>(opening);
+    end_all::<Ah>(opening);
+    end_all::<Mw>(opening);
+    end_all::<Mr>(opening);
+    end_all::<mr::Import>(opening);
+    // Imported device memory holds that which it is of; parent domains hold theirs.
+    for _ in 0..2 {
+        end_all::<Dm>(opening);
+        end_all::<Xrcd>(opening);
+        end_all::<Pd>(opening);
+    }
+    end_all::<Td>(opening);
+}
+
+fn end_all<K: Owned>(opening: &Arc<Opening>) {
+    for object in K::pool().all(|object| Arc::ptr_eq(object.own().opening(), opening)) {
+        if let Err(left) = K::pool().destroy(object) {
+            tracing::debug!(%left, "not destroyed with its device yet");
+        }
+    }
 }
 
 /// Which file a descriptor is of.

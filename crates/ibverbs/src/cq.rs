@@ -10,7 +10,7 @@ use urxe::Arm;
 use crate::acks::Acks;
 use crate::call::{Fail, code, input, number, pointer};
 use crate::channel::Channel;
-use crate::context::{self, Opening};
+use crate::context::{self, Opening, Owned};
 use crate::cq_ex::{self, Cursor};
 use crate::handle::{Handled, by_handle, for_destroy, next};
 use crate::layout::{IbvCompChannel, IbvContext, IbvCq, IbvCqEx, IbvModifyCqAttr, IbvWc, Zero};
@@ -33,6 +33,12 @@ pub(crate) struct Cq {
 }
 
 kind!(Cq, "CQ", IbvCqEx);
+
+impl Owned for Cq {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 impl Handled for Cq {
     fn handle(&self) -> u32 {

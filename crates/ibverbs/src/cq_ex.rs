@@ -98,7 +98,7 @@ fn advance(cq: *mut IbvCqEx, own: &Cq) -> Result<(), Fail> {
 }
 
 fn none() -> Fail {
-    Fail::new(libc::ENOENT, "no completion waits")
+    Fail::not_yet(libc::ENOENT, "no completion waits")
 }
 
 unsafe extern "C" fn start_poll(cq: *mut IbvCqEx, attr: *mut u32) -> c_int {

@@ -6,7 +6,7 @@ use std::ptr;
 
 use parking_lot::Mutex;
 
-use crate::call::{Fail, code, number, or, pointer, set_errno};
+use crate::call::{Fail, code, number, or, pointer};
 use crate::layout::consts::{NODE_CA, TRANSPORT_IB};
 use crate::layout::{IbvDevice, Zero};
 use crate::nic;
@@ -133,10 +133,4 @@ pub(crate) extern "C" fn is_fork_initialized() -> c_int {
 
 pub(crate) extern "C" fn fork_range(_base: *mut std::ffi::c_void, _size: usize) -> c_int {
     0
-}
-
-/// Device memory is of the context it was allocated in; only the kernel can hand it on.
-pub(crate) extern "C" fn no_pointer() -> *mut std::ffi::c_void {
-    set_errno(libc::EOPNOTSUPP);
-    ptr::null_mut()
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use urxe::{Access, Backing, Buffer};
 
 use crate::call::{Fail, code, input, pointer};
-use crate::context;
+use crate::context::{self, Opening, Owned};
 use crate::domain::no_mask;
 use crate::handle::next;
 use crate::layout::{IbvAllocDmAttr, IbvContext, IbvDm, IbvMr, IbvPd};
 use crate::mr::{self, Shown};
-use crate::object::{Kind, get, kind};
+use crate::object::{Held, Kind, Object, get, kind};
 use crate::pd;
 
 /// Bytes of one allocation at most, and what the device says that it has.
@@ -23,9 +23,19 @@ const MOST_ALIGNED: u32 = 12;
 #[derive(Debug)]
 pub(crate) struct Dm {
     buffer: Arc<Buffer>,
+    opening: Arc<Opening>,
+    handle: u32,
+    /// What an import is of.
+    _import_of: Option<Held<Self>>,
 }
 
 kind!(Dm, "device memory", IbvDm);
+
+impl Owned for Dm {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 /// # Safety
 /// `attr` is null or points to the struct.
@@ -34,7 +44,7 @@ pub(crate) unsafe extern "C" fn alloc_dm(
     attr: *mut IbvAllocDmAttr,
 ) -> *mut IbvDm {
     pointer("ibv_alloc_dm", || {
-        context::of(context)?;
+        let opening = Arc::clone(&context::of(context)?.own().opening);
         // SAFETY: the caller's.
         let attr = unsafe { input(attr, "attr") }?;
         no_mask(attr.comp_mask, 0)?;
@@ -46,11 +56,34 @@ pub(crate) unsafe extern "C" fn alloc_dm(
             return Err(Fail::new(libc::ENOMEM, why));
         }
         let buffer = Buffer::zeroed(attr.length).map_err(urxe::Error::from)?;
-        let (memcpy_to_dm, memcpy_from_dm) = (Some(copy_in as _), Some(copy_out as _));
-        let (comp_mask, handle) = (0, next());
-        let public = IbvDm { context, memcpy_to_dm, memcpy_from_dm, comp_mask, handle };
-        Ok(Dm::pool().make(|_| Ok((public, Dm { buffer })))?.public())
+        make(context, Dm { buffer, opening, handle: next(), _import_of: None })
     })
+}
+
+fn make(context: *mut IbvContext, own: Dm) -> Result<*mut IbvDm, Fail> {
+    let (memcpy_to_dm, memcpy_from_dm) = (Some(copy_in as _), Some(copy_out as _));
+    // `IBV_DM_MASK_HANDLE`: `handle` is set.
+    let (comp_mask, handle) = (1, own.handle);
+    let public = IbvDm { context, memcpy_to_dm, memcpy_from_dm, comp_mask, handle };
+    Ok(Dm::pool().make(|_| Ok((public, own)))?.public())
+}
+
+/// A second `ibv_dm` of the same memory, for a context that was imported.
+pub(crate) extern "C" fn import_dm(context: *mut IbvContext, handle: u32) -> *mut IbvDm {
+    pointer("ibv_import_dm", || {
+        let opening = Arc::clone(&context::of(context)?.own().opening);
+        let is = |object: &'static Object<Dm>| {
+            object.own().handle == handle && Arc::ptr_eq(&object.own().opening, &opening)
+        };
+        let why = || Fail::new(libc::ENOENT, format!("the context has no DM of handle {handle}"));
+        let found = *Dm::pool().all(is).first().ok_or_else(why)?;
+        let (buffer, of) = (Arc::clone(&found.own().buffer), Some(found.hold()));
+        make(context, Dm { buffer, opening, handle, _import_of: of })
+    })
+}
+
+pub(crate) extern "C" fn unimport_dm(dm: *mut IbvDm) {
+    code("ibv_unimport_dm", || Dm::pool().destroy(get::<Dm>(dm)?));
 }
 
 pub(crate) extern "C" fn free_dm(dm: *mut IbvDm) -> c_int {
@@ -62,11 +95,20 @@ fn offset(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
+/// Devices are accessed in words of 4 bytes; programs are to find out here if they do not.
+fn check_words(at: u64, length: usize) -> Result<(), Fail> {
+    if at.is_multiple_of(4) && length.is_multiple_of(4) {
+        return Ok(());
+    }
+    Err(Fail::invalid(format!("{length} bytes at {at}: both must be multiples of 4")))
+}
+
 /// # Safety
 /// `from` points to `length` bytes.
 unsafe extern "C" fn copy_in(dm: *mut IbvDm, at: u64, from: *const c_void, length: usize) -> c_int {
     code("ibv_memcpy_to_dm", || {
         let buffer = &get::<Dm>(dm)?.own().buffer;
+        check_words(at, length)?;
         if length == 0 {
             return Ok(());
         }
@@ -81,6 +123,7 @@ unsafe extern "C" fn copy_in(dm: *mut IbvDm, at: u64, from: *const c_void, lengt
 unsafe extern "C" fn copy_out(to: *mut c_void, dm: *mut IbvDm, at: u64, length: usize) -> c_int {
     code("ibv_memcpy_from_dm", || {
         let buffer = &get::<Dm>(dm)?.own().buffer;
+        check_words(at, length)?;
         if length == 0 {
             return Ok(());
         }

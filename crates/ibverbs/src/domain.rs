@@ -5,16 +5,25 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use crate::call::{Fail, code, input, pointer};
+use crate::context::{self, Opening, Owned};
 use crate::layout::{IbvContext, IbvParentDomainInitAttr, IbvPd, IbvTd, IbvTdInitAttr};
 use crate::object::{Kind, get, kind};
+use crate::pd;
 use crate::pd::Pd;
-use crate::{context, pd};
 
 /// A thread domain.
 #[derive(Debug)]
-pub(crate) struct Td;
+pub(crate) struct Td {
+    opening: Arc<Opening>,
+}
 
 kind!(Td, "thread domain", IbvTd);
+
+impl Owned for Td {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 /// # Safety
 /// `attr` is null or points to the struct.
@@ -23,11 +32,11 @@ pub(crate) unsafe extern "C" fn alloc_td(
     attr: *mut IbvTdInitAttr,
 ) -> *mut IbvTd {
     pointer("ibv_alloc_td", || {
-        context::of(context)?;
+        let opening = Arc::clone(&context::of(context)?.own().opening);
         // SAFETY: the caller's.
         let mask = unsafe { input(attr, "init_attr") }?.comp_mask;
         no_mask(mask, 0)?;
-        let made = Td::pool().make(|_| Ok((IbvTd { context }, Td)))?;
+        let made = Td::pool().make(|_| Ok((IbvTd { context }, Td { opening })))?;
         Ok(made.public())
     })
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use urxe::{Access, Backing, Region};
 
 use crate::call::{Fail, code, number, pointer};
-use crate::context::Opening;
+use crate::context::{Opening, Owned};
 use crate::handle::{Handled, by_handle, for_destroy, next};
 use crate::layout::{IbvContext, IbvMr, IbvPd, Zero};
 use crate::maps;
@@ -32,6 +32,12 @@ pub(crate) struct Mr {
 }
 
 kind!(Mr, "MR", IbvMr);
+
+impl Owned for Mr {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 impl Handled for Mr {
     fn handle(&self) -> u32 {
@@ -190,7 +196,7 @@ pub(crate) extern "C" fn import_mr(pd: *mut IbvPd, handle: u32) -> *mut IbvMr {
         let found = *Mr::pool().all(is).first().ok_or_else(why)?;
         // SAFETY: a live object's.
         let IbvMr { lkey, rkey, .. } = unsafe { *found.public() };
-        let import = Import { _pd: holder.hold() };
+        let import = Import { opening: Arc::clone(opening), _pd: holder.hold() };
         let public = IbvMr { context, pd, handle, lkey, rkey, ..IbvMr::zero() };
         Ok(Import::pool().make(|_| Ok((public, import)))?.public())
     })
@@ -199,10 +205,17 @@ pub(crate) extern "C" fn import_mr(pd: *mut IbvPd, handle: u32) -> *mut IbvMr {
 /// A region by another context.
 #[derive(Debug)]
 pub(crate) struct Import {
+    opening: Arc<Opening>,
     _pd: Held<Pd>,
 }
 
 kind!(Import, "imported MR", IbvMr);
+
+impl Owned for Import {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 pub(crate) extern "C" fn unimport_mr(mr: *mut IbvMr) {
     code("ibv_unimport_mr", || Import::pool().destroy(get::<Import>(mr)?));

@@ -1,10 +1,12 @@
 //! Memory windows.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use urxe::{Access, MwType, SendFlags, SendOp, SendWr};
 
 use crate::call::{Fail, code, input, pointer};
+use crate::context::{Opening, Owned};
 use crate::handle::{Handled, by_handle, for_destroy, next};
 use crate::layout::{IbvMw, IbvMwBind, IbvMwBindInfo, IbvPd, IbvQp};
 use crate::object::{Held, Kind, Object, get, kind};
@@ -16,10 +18,17 @@ use crate::{mr, qp};
 pub(crate) struct Mw {
     mw: urxe::Mw,
     handle: u32,
+    opening: Arc<Opening>,
     _pd: Held<Pd>,
 }
 
 kind!(Mw, "MW", IbvMw);
+
+impl Owned for Mw {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 impl Handled for Mw {
     fn handle(&self) -> u32 {
@@ -43,7 +52,8 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut IbvPd, kind: c_int) -> *mut IbvMw {
         let mw = holder.own().pd.alloc_mw(of)?;
         let (rkey, handle) = (mw.rkey(), next());
         let public = IbvMw { context, pd, rkey, handle, kind };
-        let own = Mw { mw, handle, _pd: holder.hold() };
+        let opening = Arc::clone(&holder.own().opening);
+        let own = Mw { mw, handle, opening, _pd: holder.hold() };
         Ok(Mw::pool().make(|_| Ok((public, own)))?.public())
     })
 }
@@ -51,6 +61,8 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut IbvPd, kind: c_int) -> *mut IbvMw {
 pub(crate) extern "C" fn dealloc_mw(mw: *mut IbvMw) -> c_int {
     code("ibv_dealloc_mw", || Mw::pool().destroy(for_destroy(get::<Mw>(mw)?)?))
 }
+
+const OF_WINDOWS: Access = Access::REMOTE.union(Access::ZERO_BASED);
 
 /// The bind that C describes.
 pub(crate) fn bind(
@@ -64,7 +76,8 @@ pub(crate) fn bind(
     } else {
         mr::of(info.mr)?.own().region.lock().info().lkey
     };
-    let access: Access = mr::access(info.mw_access_flags)?;
+    // A window has no local rights; programs hand over those of the region.
+    let access = mr::access(info.mw_access_flags)?.intersection(OF_WINDOWS);
     let (addr, length) = (info.addr, info.length);
     let rkey = Some(rkey);
     Ok((SendOp::BindMw { mw: object.own().mw.id(), rkey, lkey, addr, length, access }, object))

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use crate::call::{Fail, code, pointer};
-use crate::context::{self, Opening};
+use crate::context::{self, Opening, Owned};
 use crate::domain::Td;
 use crate::handle::{Handled, by_handle, for_destroy, next};
 use crate::layout::{IbvContext, IbvPd};
@@ -24,6 +24,12 @@ pub(crate) struct Pd {
 type Parent = (Held<Pd>, Option<Held<Td>>);
 
 kind!(Pd, "PD", IbvPd);
+
+impl Owned for Pd {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 impl Handled for Pd {
     fn handle(&self) -> u32 {

@@ -7,7 +7,7 @@ use urxe::QpKind;
 
 use crate::acks::Acks;
 use crate::call::{Fail, code};
-use crate::context::Opening;
+use crate::context::{Opening, Owned};
 use crate::cq::Cq;
 use crate::handle::{Handled, by_handle};
 use crate::layout::{IbvQp, IbvQpEx, IbvQpInitAttr};
@@ -43,6 +43,12 @@ pub(crate) struct Qp {
 }
 
 kind!(Qp, "QP", IbvQpEx);
+
+impl Owned for Qp {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 /// What `ibv_query_qp` tells of the call that made a QP.
 #[derive(Debug)]

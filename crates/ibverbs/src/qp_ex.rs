@@ -13,6 +13,7 @@ mod builder;
 mod functions;
 
 pub(crate) use builder::Builder;
+pub(crate) use operation::ATOMIC_WRITE;
 
 /// `enum ibv_qp_init_attr_mask`: PD, XRCD, CREATE_FLAGS, SEND_OPS_FLAGS; the rest is of raw
 /// packets.
@@ -34,7 +35,7 @@ mod operation {
     pub(super) const BIND_MW: u64 = 1 << 8;
     pub(super) const SEND_INV: u64 = 1 << 9;
     pub(super) const FLUSH: u64 = 1 << 11;
-    pub(super) const ATOMIC_WRITE: u64 = 1 << 12;
+    pub(crate) const ATOMIC_WRITE: u64 = 1 << 12;
 }
 
 /// The requests that a QP of this type can make (IBA 10.2.4).
@@ -42,7 +43,7 @@ fn operations(qp_type: c_int) -> u64 {
     use operation as o;
     let datagram = o::SEND | o::SEND_IMM;
     let unreliable = datagram | o::WRITE | o::WRITE_IMM | o::LOCAL_INV | o::BIND_MW;
-    let reliable = o::READ | o::CMP_SWAP | o::FETCH_ADD | o::SEND_INV | o::FLUSH | o::ATOMIC_WRITE;
+    let reliable = o::READ | o::CMP_SWAP | o::FETCH_ADD | o::SEND_INV | o::FLUSH | ATOMIC_WRITE;
     match u32::try_from(qp_type).ok().and_then(QpKind::from_verbs) {
         Some(QpKind::Ud) => datagram,
         Some(QpKind::Uc) => unreliable,

@@ -30,6 +30,11 @@ fn version() -> [u8; 64] {
     text
 }
 
+/// No vendor's, as Linux rxe has it.
+const VENDOR: u32 = 0x00ff_ffff;
+/// Entries of the GID table; programs are used to most of them being empty.
+const GIDS: usize = 16;
+
 fn device_attr(nic: &urxe::Context) -> IbvDeviceAttr {
     let caps = nic.query_device();
     IbvDeviceAttr {
@@ -38,6 +43,7 @@ fn device_attr(nic: &urxe::Context) -> IbvDeviceAttr {
         sys_image_guid: guid(),
         max_mr_size: u64::MAX,
         page_size_cap: 0xffff_f000,
+        vendor_id: VENDOR,
         max_qp: int(caps.max_qp),
         max_qp_wr: int(caps.max_wr),
         device_cap_flags: c::DEVICE_CAPS,
@@ -157,7 +163,7 @@ fn port_attr(nic: &urxe::Context) -> CompatPortAttr {
         state: if up { c::PORT_ACTIVE } else { c::PORT_DOWN },
         max_mtu: mtu(port.max_mtu),
         active_mtu: mtu(port.active_mtu),
-        gid_tbl_len: c_int::try_from(port.gids.len()).unwrap_or(c_int::MAX),
+        gid_tbl_len: c_int::try_from(port.gids.len().max(GIDS)).unwrap_or(c_int::MAX),
         port_cap_flags: c::PORT_CAPS,
         max_msg_sz: 1 << 31,
         pkey_tbl_len: 1,

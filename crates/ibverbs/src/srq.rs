@@ -7,7 +7,7 @@ use urxe::SrqAttr;
 
 use crate::acks::Acks;
 use crate::call::{Fail, code, input, output, pointer};
-use crate::context::{self, Opening};
+use crate::context::{self, Opening, Owned};
 use crate::cq::{self, Cq};
 use crate::handle::{Handled, by_handle, for_destroy, next};
 use crate::layout::{
@@ -31,6 +31,12 @@ pub(crate) struct Srq {
 }
 
 kind!(Srq, "SRQ", IbvSrq);
+
+impl Owned for Srq {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 impl Handled for Srq {
     fn handle(&self) -> u32 {

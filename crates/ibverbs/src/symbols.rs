@@ -7,8 +7,8 @@
 use core::arch::global_asm;
 
 use crate::{
-    ah, async_event, channel, cmd, context, cq, device, marshal, mcast, mr, pd, qp, query, rates,
-    srq, strings, sysfs,
+    ah, async_event, channel, cmd, context, cq, device, dm, marshal, mcast, mr, pd, qp, query,
+    rates, srq, strings, sysfs,
 };
 
 #[cfg(target_arch = "x86_64")]
@@ -155,9 +155,9 @@ symbols! {
 
 symbols! {
     "@@" "IBVERBS_1.13":
-    ibv_import_dm => device::no_pointer,
+    ibv_import_dm => dm::import_dm,
     ibv_is_fork_initialized => device::is_fork_initialized,
-    ibv_unimport_dm => cmd::nothing,
+    ibv_unimport_dm => dm::unimport_dm,
 }
 
 symbols! {

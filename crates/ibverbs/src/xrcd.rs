@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::call::{Fail, code, input, pointer};
-use crate::context;
+use crate::context::{self, Opening, Owned};
 use crate::layout::{IbvContext, IbvXrcd, IbvXrcdInitAttr};
 use crate::object::{Kind, get, kind};
 
@@ -14,9 +15,16 @@ use crate::object::{Kind, get, kind};
 #[derive(Debug)]
 pub(crate) struct Xrcd {
     pub(crate) xrcd: urxe::Xrcd,
+    opening: Arc<Opening>,
 }
 
 kind!(Xrcd, "XRC domain", IbvXrcd);
+
+impl Owned for Xrcd {
+    fn opening(&self) -> &Arc<Opening> {
+        &self.opening
+    }
+}
 
 /// `IBV_XRCD_INIT_ATTR_FD`, `_OFLAGS`.
 const MASK: u32 = 3;
@@ -35,7 +43,7 @@ pub(crate) unsafe extern "C" fn open_xrcd(
     attr: *mut IbvXrcdInitAttr,
 ) -> *mut IbvXrcd {
     pointer("ibv_open_xrcd", || {
-        let opening = &context::of(context)?.own().opening;
+        let opening = Arc::clone(&context::of(context)?.own().opening);
         // SAFETY: the caller's.
         let attr = unsafe { input(attr, "xrcd_init_attr") }?;
         if attr.comp_mask & MASK != MASK {
@@ -45,7 +53,8 @@ pub(crate) unsafe extern "C" fn open_xrcd(
             )));
         }
         let make = |xrcd| {
-            let made = Xrcd::pool().make(|_| Ok((IbvXrcd { context }, Xrcd { xrcd })))?;
+            let own = Xrcd { xrcd, opening: Arc::clone(&opening) };
+            let made = Xrcd::pool().make(|_| Ok((IbvXrcd { context }, own)))?;
             Ok::<_, Fail>(made.public())
         };
         if attr.fd == -1 {

@@ -293,6 +293,15 @@ impl Qp {
         Ok(())
     }
 
+    /// Takes out of its CQs the completions that wait of it. A QP that was reset starts anew then,
+    /// as one of a C program does.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn forget_completions(&self) -> Result<(), Error> {
+        Ok(self.live()?.nic.forget_completions(self.id)?)
+    }
+
     /// What it is set to, and where it stands.
     ///
     /// # Errors

@@ -176,6 +176,20 @@ impl Nic {
         Ok(())
     }
 
+    /// Takes the completions that wait of a QP out of its CQs, as the libraries of real NICs do
+    /// when a QP goes to RESET. Those of an XRC target are its SRQs' and stay.
+    ///
+    /// # Errors
+    /// Where the QP does not exist.
+    pub fn forget_completions(&self, id: QpId) -> Result<(), VerbsError> {
+        let missing = VerbsError::NotFound { what: "QP", id: id.value() };
+        let qp = self.find_qp(id).ok_or(missing)?;
+        for cq in [&qp.send_cq, &qp.recv_cq].into_iter().flatten() {
+            cq.forget(id);
+        }
+        Ok(())
+    }
+
     /// What an SRQ is set to.
     ///
     /// # Errors

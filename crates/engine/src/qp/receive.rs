@@ -194,13 +194,19 @@ impl Inner {
         let request = Request { info, packet };
         let mut no_srq = false;
         if let Some(xrc) = packet.ext.xrceth
-            && request.starts()
             && !self.responder.is_mid_message()
-            && packet.bth.psn == self.responder.epsn()
         {
-            // A message goes to the SRQ that its first packet names.
-            self.xrc = cx.nic.xrc_srq(xrc.srqn, cx.qp.xrcd);
-            no_srq = self.xrc.is_none();
+            let named = cx.nic.xrc_srq(xrc.srqn, cx.qp.xrcd);
+            // A target is in no PD of its own (Linux drivers/infiniband/core/verbs.c,
+            // ib_create_qp): a request reaches what the SRQ that it names may.
+            if let Some(srq) = &named {
+                self.conn.pd = srq.pd;
+            }
+            if request.starts() && packet.bth.psn == self.responder.epsn() {
+                // A message goes to the SRQ that its first packet names.
+                self.xrc = named;
+                no_srq = self.xrc.is_none();
+            }
         }
         let xrc_srq = self.xrc.clone();
         let srq = xrc_srq.as_deref().or(cx.qp.srq.as_deref());

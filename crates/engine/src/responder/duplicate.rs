@@ -52,16 +52,24 @@ impl Responder {
             return Action::Drop(Drop::BadDuplicate);
         }
         let msn = self.msn;
-        let (va, left, started) = (reth.va, reth.dma_len, false);
+        let (pd, va, left, started) = (env.conn.pd, reth.va, reth.dma_len, false);
         // An answer to the same READ that still waits is overtaken.
         let waiting = self.replies.iter().enumerate().find_map(|(at, reply)| match reply {
             Reply::Read { psn, again, .. } if psn.since(first) < psns => Some((at, *again)),
             _ => None,
         });
         if let Some((at, again)) = waiting {
-            self.replies[at] = Reply::Read { psn, va, rkey, left, started, msn, again };
-        } else if !self.queue_again(Reply::Read { psn, va, rkey, left, started, msn, again: true })
-        {
+            self.replies[at] = Reply::Read { psn, pd, va, rkey, left, started, msn, again };
+        } else if !self.queue_again(Reply::Read {
+            psn,
+            pd,
+            va,
+            rkey,
+            left,
+            started,
+            msn,
+            again: true,
+        }) {
             return Action::Drop(Drop::BadDuplicate);
         }
         Action::Duplicate

@@ -88,7 +88,8 @@ impl Responder {
         let reth = request.ext().reth.unwrap_or_default();
         remote(env, &reth, Access::REMOTE_READ)?;
         let packets = env.conn.packets(reth.dma_len);
-        Ok(Answer::Read { va: reth.va, rkey: reth.rkey, length: reth.dma_len, packets })
+        let (pd, length) = (env.conn.pd, reth.dma_len);
+        Ok(Answer::Read { pd, va: reth.va, rkey: reth.rkey, length, packets })
     }
 
     fn do_atomic<R: Receives>(

@@ -73,7 +73,7 @@ impl Responder {
         ack: Syndrome,
         env: &Env<'_, R>,
     ) -> Outgoing {
-        let Reply::Read { psn, va, rkey, left, started, msn, again } = reply else {
+        let Reply::Read { psn, pd, va, rkey, left, started, msn, again } = reply else {
             unreachable!("called for READs only");
         };
         let conn = env.conn;
@@ -81,7 +81,7 @@ impl Responder {
         let ends = left <= conn.mtu;
         let mut payload = None;
         if len != 0 {
-            let (pd, qpn, need) = (conn.pd, conn.qpn.value(), Access::REMOTE_READ);
+            let (qpn, need) = (conn.qpn.value(), Access::REMOTE_READ);
             match env.memory.remote(pd, qpn, rkey, va, len.into(), need) {
                 Ok(pinned) => payload = Some(pinned),
                 // IBA 9.7.5.1.2: the peer may have had the first answer, and given the key up.
@@ -98,6 +98,7 @@ impl Responder {
         if !ends {
             self.replies.push_front(Reply::Read {
                 psn: psn.next(),
+                pd,
                 va: va.wrapping_add(len.into()),
                 rkey,
                 left: left - len,

@@ -67,9 +67,10 @@ fn a_message_goes_to_the_srq_it_names_and_completes_to_that_srqs_cq() {
     assert_eq!(n.sent(), ["XRC_ACKNOWLEDGE psn=502 rnr-nak 640µs msn=2"]);
 }
 
-/// The receive WQE's keys are of the SRQ's PD, the remote keys of the QP's.
+/// A target is in no PD: the receive WQE's keys and the remote ones are of the SRQ's PD, of each
+/// request's own, and a READ that is being answered keeps its.
 #[test]
-fn the_srqs_pd_is_not_the_qps() {
+fn requests_reach_what_the_srq_that_they_name_may() {
     let mut n = lab();
     let xrcd = n.nic.alloc_xrcd().unwrap();
     let other = n.nic.memory().alloc_pd().unwrap();
@@ -84,7 +85,17 @@ fn the_srqs_pd_is_not_the_qps() {
     let read = to(srq, reth(BASE, n.mr.rkey, 4));
     n.sent();
     n.arrive_request(qp, "XRC_RDMA_READ_REQUEST", 501, read, &[]);
-    assert_eq!(n.sent(), ["XRC_ACKNOWLEDGE psn=501 nak RemoteAccess msn=1"]);
+    let answered = ["XRC_RDMA_READ_RESPONSE_ONLY psn=501 ack msn=2 len=4"];
+    assert_eq!(n.sent(), answered);
+    // Another SRQ of the domain is in the other PD: what is received through it is there, and the
+    // key is not.
+    let (elsewhere, _) = self::srq(&n, other, xrcd);
+    let write = to(elsewhere, reth(BASE, n.mr.rkey, 4));
+    // A duplicate READ is answered again.
+    n.arrive_request(qp, "XRC_RDMA_READ_REQUEST", 501, read, &[]);
+    assert_eq!(n.sent(), answered);
+    n.arrive_request(qp, "XRC_RDMA_WRITE_ONLY", 502, write, b"nope");
+    assert_eq!(n.sent(), ["XRC_ACKNOWLEDGE psn=502 nak RemoteAccess msn=2"]);
 }
 
 /// No such SRQ, a plain one, one of another domain: dropped and counted.

@@ -16,7 +16,7 @@ use crate::layout::{
 };
 use crate::object::{Kind, Object, get};
 use crate::pd;
-use crate::qp_ex::Builder;
+use crate::qp_ex::{self, Builder};
 use crate::srq;
 use crate::xrcd::Xrcd;
 
@@ -61,7 +61,8 @@ pub(crate) fn create(
     let has_srq = receives && !init.srq.is_null();
     let srq = if has_srq { Some(srq::of(init.srq)?) } else { None };
     let xrcd = if target { Some(get::<Xrcd>(extras.xrcd)?) } else { None };
-    let mut builder = protection.qp(kind).caps(caps(init, receives && !has_srq));
+    let caps = caps(init, receives && !has_srq, extras.operations);
+    let mut builder = protection.qp(kind).caps(caps);
     builder = builder.signal_all(init.sq_sig_all != 0);
     if let Some(cq) = send_cq {
         builder = builder.cq(&cq.own().cq);
@@ -85,15 +86,17 @@ pub(crate) fn create(
     make((context, pd), qp, (kind, needs), init, extras)
 }
 
-fn caps(init: &IbvQpInitAttr, receives: bool) -> QpCaps {
+fn caps(init: &IbvQpInitAttr, receives: bool, operations: u64) -> QpCaps {
     let cap = init.cap;
+    // The word of an ATOMIC WRITE that `ibv_wr_*` builds is copied into the request.
+    let word = if operations & qp_ex::ATOMIC_WRITE == 0 { 0 } else { 8 };
     let recv = |n| if receives { n } else { 0 };
     QpCaps {
         max_send_wr: cap.max_send_wr,
         max_recv_wr: recv(cap.max_recv_wr),
         max_send_sge: cap.max_send_sge,
         max_recv_sge: recv(cap.max_recv_sge),
-        max_inline_data: cap.max_inline_data,
+        max_inline_data: cap.max_inline_data.max(word),
     }
 }
 

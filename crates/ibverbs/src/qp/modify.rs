@@ -2,12 +2,25 @@
 
 use std::ffi::c_int;
 
-use urxe::{AttrMask, QpAttr};
+use urxe::{AttrMask, QpAttr, QpKind};
 
 use crate::call::{Fail, code, input, output};
 use crate::layout::{IbvQp, IbvQpAttr, IbvQpInitAttr, IbvQpRateLimitAttr};
 
 use super::{attr, of};
+
+/// `IBV_QPS_RESET`.
+const RESET: c_int = 0;
+
+/// What only the other half of an XRC connection has. perftest sets the same for both halves, as
+/// for RC; it means nothing there, and is let by.
+fn of_the_other(kind: QpKind) -> AttrMask {
+    match kind {
+        QpKind::XrcInit => AttrMask::MIN_RNR_TIMER | AttrMask::MAX_DEST_RD_ATOMIC,
+        QpKind::XrcTarget => AttrMask::RETRY_CNT | AttrMask::RNR_RETRY | AttrMask::MAX_QP_RD_ATOMIC,
+        _ => AttrMask::empty(),
+    }
+}
 
 /// # Safety
 /// `attr` is null or points to the struct.
@@ -21,10 +34,16 @@ pub(crate) unsafe extern "C" fn modify_qp(
         let own = object.own();
         let bits = mask.cast_unsigned();
         let unknown = || Fail::invalid(format!("attr_mask {bits:#x} has bits that mean nothing"));
-        let mask = AttrMask::from_bits(bits).ok_or_else(unknown)?;
+        let mask =
+            AttrMask::from_bits(bits).ok_or_else(unknown)?.difference(of_the_other(own.kind));
         // SAFETY: the caller's.
         let attr = unsafe { input(attr, "attr") }?;
         own.qp.modify(&attr::of(attr, mask, own.opening.nic.address())?, mask)?;
+        if mask.contains(AttrMask::STATE) && attr.qp_state == RESET {
+            // What a program polls afterwards shall be of what it posts afterwards, as with the
+            // providers of real NICs (rdma-core providers/mlx5/verbs.c, mlx5_modify_qp).
+            own.qp.forget_completions()?;
+        }
         if mask.contains(AttrMask::STATE) {
             // SAFETY: a live object's; this field is the library's.
             unsafe { (*object.public()).qp_base.state = attr.qp_state };

@@ -6,6 +6,7 @@ mod basics;
 mod events;
 mod library;
 mod lookups;
+mod misuse;
 mod pair;
 mod programs;
 mod symbols;

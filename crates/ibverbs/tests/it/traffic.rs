@@ -205,3 +205,27 @@ fn a_send_without_a_receiver_is_flushed_when_its_qp_goes_to_error() {
     assert_eq!(ibv_destroy_qp(two), 0);
     rig.close();
 }
+
+/// As the libraries of real NICs have it: what is polled after RESET is of what was posted after.
+#[test]
+fn a_qp_that_was_reset_leaves_nothing_in_its_cqs() {
+    let rig = Rig::new();
+    let [one, two] = rig.pair(RC);
+    let other = rig.qp(UD);
+    rig.connect(other, other);
+    let mut attr = IbvQpAttr { qp_state: 6, ..IbvQpAttr::zero() };
+    for qp in [one, other] {
+        assert_eq!(post_recv(qp, 1, &mut [rig.sge(0, 64)]), 0);
+        assert_eq!(ibv_modify_qp(qp, &raw mut attr, 1), 0);
+    }
+    attr.qp_state = 0;
+    assert_eq!(ibv_modify_qp(one, &raw mut attr, 1), 0);
+    let left = rig.wait(1);
+    assert_eq!((left[0].qp_num, left[0].status), (read(other).qp_num, 5), "another QP's stays");
+    rig.connect(one, two);
+    assert_eq!(poll(rig.cq, &mut [IbvWc::zero()]), 0);
+    for qp in [one, two, other] {
+        assert_eq!(ibv_destroy_qp(qp), 0);
+    }
+    rig.close();
+}
