@@ -1,6 +1,7 @@
 //! What all objects of a device hold: the device itself, whether it is still theirs, and where
 //! their events go.
 
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,6 +12,12 @@ use urxe_net::fork;
 use crate::device::Device;
 use crate::events::Queue;
 use crate::{Config, Error};
+
+thread_local! {
+    /// Whether this is a device's own thread, which cannot wait for its end. (Asking std for the
+    /// current thread would leave memory behind in threads that it did not start.)
+    pub(crate) static SERVES: Cell<bool> = const { Cell::new(false) };
+}
 
 /// One opening of a device: what is made through it belongs together, and its events come here.
 #[derive(Debug)]
@@ -92,7 +99,7 @@ impl Drop for Open {
         self.device.wake.ring();
         let thread = self.device.thread.lock().take();
         if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
+            && !SERVES.get()
         {
             // It only ends by itself or by a panic, which it has told of.
             let _ = thread.join();

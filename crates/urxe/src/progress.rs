@@ -259,6 +259,7 @@ pub(crate) fn start_thread(device: &Arc<Device>) -> Result<(), Error> {
 }
 
 fn serve(device: &Weak<Device>) {
+    crate::handle::SERVES.set(true);
     let mut checked = Time::ZERO;
     while let Some(device) = device.upgrade() {
         if device.stop.load(SeqCst) {

@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::c_int;
 use std::process::{Command, ExitStatus};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use ibverbs::layout::*;
@@ -17,17 +18,15 @@ fn as_another_process(test: &str, role: &str) -> ExitStatus {
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", test, "--nocapture"]).env("URXE_TEST_ROLE", role);
     let mut child = child.spawn().unwrap();
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        if start.elapsed() > Duration::from_secs(120) {
-            child.kill().unwrap();
-            panic!("{test} as {role} hangs");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let id = libc::pid_t::try_from(child.id()).unwrap();
+    let (tell, told) = mpsc::channel();
+    let waits = std::thread::spawn(move || tell.send(child.wait().unwrap()));
+    told.recv_timeout(Duration::from_secs(120)).unwrap_or_else(|_| {
+        // SAFETY: a child of ours that nobody has waited for yet.
+        unsafe { libc::kill(id, libc::SIGKILL) };
+        let ended = waits.join();
+        panic!("{test} as {role} hangs: {ended:?}");
+    })
 }
 
 fn role() -> Option<String> {
