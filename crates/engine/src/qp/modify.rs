@@ -135,6 +135,9 @@ impl Inner {
         self.limit = None;
         self.established = false;
         self.draining = false;
+        self.cq_lost = false;
+        self.request_turn = false;
+        self.rest_of_turn = 0;
         let profile = Arc::clone(&self.conn.profile);
         self.conn = crate::conn::Conn::new(cx.qp.kind, cx.qp.qpn, cx.qp.pd, profile);
     }

@@ -8,7 +8,7 @@ use super::{Cx, Inner, Source};
 use crate::attr::QpState;
 use crate::line::End;
 use crate::path::{Path, Payload, Transmit};
-use crate::reason::{Cause, Count, Rule};
+use crate::reason::{Cause, Count, Rule, Why};
 use crate::requester::{Emit, Next};
 use crate::responder::{Env, Outgoing, ReplyPacket};
 use crate::sq::{Local, Stage};
@@ -95,6 +95,7 @@ impl Inner {
             Some(Outgoing::Dropped(why)) => cx.nic.counters.dropped(why),
             Some(Outgoing::Lost { blame, cause }) => {
                 cx.nic.counters.add(Count::NakErrorSent, 1);
+                self.nak = Some(Why::Refused(cause));
                 self.fail_responder(cx, blame, cause);
             }
         }

@@ -172,3 +172,20 @@ fn a_notification_that_is_cut_short_is_malformed() {
     n.arrive_bytes(&bytes[..12]);
     assert_eq!((n.dropped(Drop::Malformed), n.count(Count::CnpHandled)), (2, 0));
 }
+
+/// A notification carries the P_Key of the QP that sends it, and lives as long as a fresh packet.
+#[test]
+fn a_notification_has_the_qps_p_key_and_its_own_ttl() {
+    let keys = [0xffff, 0x8123].map(urxe_wire::PKey);
+    let mut n = Node::new(US, PEER, |c| c.pkeys = keys.to_vec());
+    let qp = n.qp(QpKind::Ud, |_, attr| attr.pkey_index = 1);
+    let deth = Some(Deth { qkey: Q_KEY, reserved: 0, src_qp: Qpn::new(0x4321) });
+    let mut bth = Bth::new(op("UD_SEND_ONLY"), qp, Psn::ZERO);
+    bth.pkey = keys[1];
+    let bytes = bytes_of(bth, Ext { deth, ..Ext::NONE }, &[]);
+    let (src_port, traffic_class, hop_limit) = (1, 3, 2);
+    let packet = Received { src: PEER, dst: US, src_port, traffic_class, hop_limit, bytes: &bytes };
+    n.nic.receive(n.now, &packet, &mut n.sink);
+    let sent = &n.sink.sent[0];
+    assert_eq!((sent.roce().bth.pkey, sent.path.hop_limit), (keys[1], 64));
+}

@@ -1,8 +1,8 @@
 //! Completion queues: overflow, resizing, arming.
 
 use urxe_engine::{
-    Arm, AsyncEvent, Count, CqCause, CqId, Event, QpId, QpKind, QpState, ResizeError, SendFlags,
-    VerbsError, WcStatus,
+    Arm, AsyncEvent, AttrMask, Count, CqCause, CqId, Event, QpAttr, QpId, QpKind, QpState,
+    ResizeError, SendFlags, VerbsError, WcStatus,
 };
 use urxe_wire::{Bth, Ext, Psn};
 
@@ -222,4 +222,55 @@ fn what_is_not_there_is_not_found() {
     let qp = n.rc256();
     n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500, reth(0, 0, 0), &[]);
     assert_eq!(n.done(), [], "a plain WRITE completes nowhere");
+}
+
+/// Completions lost while the QP is flushed are no reason to fail it once more: it can be reset and
+/// used anew.
+#[test]
+fn a_qp_whose_flushes_were_lost_can_be_reset() {
+    for posted_in_error in [false, true] {
+        let mut n = lab();
+        let (qp, cq) = small(&mut n, 2);
+        n.sink.full = true;
+        (500..503).for_each(|psn| send(&mut n, qp, psn));
+        assert_eq!(n.state(qp), QpState::Err);
+        if posted_in_error {
+            // It is flushed at once, and lost.
+            n.recv(qp, 20, 0, 64);
+        }
+        n.async_events();
+        done(&n, cq);
+        let attr = QpAttr { qp_state: QpState::Reset, ..n.attr() };
+        n.nic.modify_qp(qp, &attr, AttrMask::STATE).unwrap();
+        assert_eq!((n.state(qp), n.async_events()), (QpState::Reset, vec![]));
+        n.nic.connect_qp(qp, &n.attr()).unwrap();
+        n.recv(qp, 30, 0, 64);
+        send(&mut n, qp, 500);
+        assert_eq!((n.state(qp), done(&n, cq)), (QpState::Rts, vec![(30, OK)]));
+    }
+}
+
+/// A completion is lost while the sink is full: the QP does not wait for room to go to error.
+#[test]
+fn a_lost_completion_takes_effect_though_nothing_can_be_sent() {
+    let mut n = lab();
+    let (qp, _) = small(&mut n, 1);
+    n.sink.full = true;
+    send(&mut n, qp, 500);
+    assert_eq!(n.state(qp), QpState::Rts);
+    send(&mut n, qp, 501);
+    assert_eq!(n.state(qp), QpState::Err);
+    // A request that is flushed when it is posted is no less lost.
+    let cq = n.nic.create_cq(2).unwrap();
+    let uc = n.qp(QpKind::Uc, |init, _| init.send_cq = Some(cq));
+    n.sink.full = false;
+    let bad = [urxe_memory::Sge { addr: 0, length: 4, lkey: 1 }];
+    let wr = |wr_id| urxe_engine::SendWr::new(wr_id, crate::script::SEND, &bad);
+    n.send(uc, &wr(1));
+    assert_eq!(n.state(uc), QpState::Sqe);
+    n.sink.full = true;
+    n.send(uc, &wr(2));
+    assert_eq!(n.state(uc), QpState::Sqe);
+    n.send(uc, &wr(3));
+    assert_eq!(n.state(uc), QpState::Err);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use urxe_engine::{
     AhAttr, Completion, CqId, Event, Nic, NicConfig, Path, Payload, Profile, QpAttr, QpCaps, QpId,
-    QpInit, QpKind, Received, RecvWr, SendOp, SendWr, Time, Transmit, WcStatus,
+    QpInit, QpKind, Received, RecvWr, SendOp, SendWr, Time, Transmit, WcStatus, Why,
 };
 use urxe_memory::{Access, Backing, Buffer, MrInfo, PdId, Sge};
 use urxe_wire::{
@@ -30,6 +30,8 @@ pub(crate) struct Sink {
     pub(crate) full: bool,
     /// How many more packets it takes; `None` for any number.
     pub(crate) room: Option<usize>,
+    /// Why the next packet is sent.
+    why: Option<Why>,
 }
 
 /// A packet that left.
@@ -38,6 +40,8 @@ pub(crate) struct Sent {
     pub(crate) path: Path,
     /// BTH to ICRC; the ICRC is zero.
     pub(crate) bytes: Vec<u8>,
+    /// Why it was sent, if the engine said so.
+    pub(crate) why: Option<Why>,
 }
 
 impl Sent {
@@ -117,12 +121,17 @@ impl Transmit for Sink {
         if self.full { 0 } else { self.room.unwrap_or(64) }
     }
 
+    fn why(&mut self, why: Why) {
+        self.why = Some(why);
+    }
+
     fn packet(&mut self, path: &Path, header: &[u8], payload: Payload<'_>, pad: usize) {
         let mut bytes = header.to_vec();
         payload.append_to(&mut bytes);
         bytes.resize(bytes.len() + pad + 4, 0);
         self.room = self.room.map(|room| room.checked_sub(1).unwrap());
-        self.sent.push(Sent { path: *path, bytes });
+        let why = self.why.take();
+        self.sent.push(Sent { path: *path, bytes, why });
     }
 }
 

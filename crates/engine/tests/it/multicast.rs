@@ -110,3 +110,27 @@ fn what_cannot_be_attached_or_detached_is_refused() {
     nic.destroy_qp(ud[0]).unwrap();
     nic.attach_mcast(ud[2], GROUP).unwrap();
 }
+
+/// What one listener took is not dropped, whoever comes before or behind it.
+#[test]
+fn a_datagram_is_dropped_if_no_listener_takes_it() {
+    for rich_first in [true, false] {
+        let mut n = lab();
+        let mut qps = [ud(&mut n, 1), n.qp(QpKind::Ud, |_, _| {})];
+        if !rich_first {
+            qps.reverse();
+        }
+        qps.iter().for_each(|qp| n.nic.attach_mcast(*qp, GROUP).unwrap());
+        let deth = Deth { qkey: Q_KEY, reserved: 0, src_qp: Qpn::new(0x4321) };
+        let ext = Ext { deth: Some(deth), ..Ext::NONE };
+        let bth = Bth::new(op("UD_SEND_ONLY"), Qpn::MULTICAST, Psn::ZERO);
+        let bytes = bytes_of(bth, ext, b"to all");
+        let (src_port, traffic_class, hop_limit) = (1, 0, 1);
+        let bytes = &bytes[..];
+        let packet = Received { src: PEER, dst: GROUP, src_port, traffic_class, hop_limit, bytes };
+        let mut fates = || n.nic.accept(n.now, &packet, &mut n.sink);
+        assert_eq!((fates(), fates(), fates()), (Ok(()), Ok(()), Err(Drop::NoReceive)));
+        qps.iter().for_each(|qp| n.nic.detach_mcast(*qp, GROUP).unwrap());
+        assert_eq!(n.nic.object_counts().groups, 0, "an empty group is none");
+    }
+}

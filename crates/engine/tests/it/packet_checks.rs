@@ -183,3 +183,48 @@ fn the_rxe_profile_answers_with_its_own_manners() {
     let bth = answer.roce().bth;
     assert_eq!((bth.pkey, bth.mig_req), (PKey::DEFAULT, false));
 }
+
+/// Packets and bytes are counted: of what came BTH to ICRC, of what left all but the ICRC.
+#[test]
+fn packets_and_bytes_are_counted() {
+    let mut n = lab();
+    let qp = n.rc256();
+    n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500, reth(BASE, n.mr.rkey, 5), b"12345");
+    // Dropped ones came, too. BTH 12, RETH 16, payload and pad 8, ICRC 4.
+    n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500, reth(BASE, n.mr.rkey, 5), b"12345");
+    n.arrive_request(Qpn::new(99), SEND, 0, Ext::NONE, &[]);
+    let counts = [Count::RxPackets, Count::RxBytes, Count::TxPackets, Count::TxBytes];
+    assert_eq!(counts.map(|what| n.count(what)), [3, 2 * 40 + 16, 2, 2 * 16]);
+}
+
+/// Before RTS nothing was asked: an answer is none.
+#[test]
+fn responses_before_rts_are_dropped() {
+    let mut n = lab();
+    let qp = n.nic.create_qp(&n.init(QpKind::Rc)).unwrap();
+    let attr = n.attr();
+    to_rtr(&n, qp, &attr);
+    n.arrive_ack(qp, 100, 0);
+    assert_eq!((n.dropped(Drop::WrongState), n.dropped(Drop::GhostAck)), (1, 0));
+}
+
+/// The P_Key's index is the QP's own.
+#[test]
+fn a_completion_tells_the_p_key_index() {
+    let mut n = Node::new(US, PEER, |c| c.pkeys = vec![PKey(0x8001), PKey(0x8002)]);
+    let qp = n.rc256_with(|_, attr| attr.pkey_index = 1);
+    n.recv(qp, 1, 0, 64);
+    let mut bth = Bth::new(op(SEND), qp, Psn::new(500));
+    bth.pkey = PKey(0x8002);
+    n.arrive(bth, Ext::NONE, b"x");
+    assert_eq!(n.completions()[0].pkey_index, 1);
+}
+
+/// A NAK that refuses is counted, once.
+#[test]
+fn refusals_are_counted() {
+    let mut n = lab();
+    let qp = n.rc256();
+    n.arrive_request(qp, "RC_RDMA_WRITE_ONLY", 500, reth(BASE, 1, 4), b"1234");
+    assert_eq!((n.count(Count::NakErrorSent), n.sent().len()), (1, 1));
+}

@@ -230,3 +230,20 @@ fn the_engine_gives_up_at_the_same_time_whatever_is_lost() {
     assert_eq!(p.a.done(), [(1, WcStatus::RetryExcErr)]);
     assert_eq!(p.a.now.saturating_since(start), TIMEOUT * 8);
 }
+
+/// A NAK is an answer: the timeout counts from what is sent then.
+#[test]
+fn a_nak_starts_the_timeout_over() {
+    let mut n = lab();
+    let qp = n.rc(|_| {});
+    n.post(qp, 1, WRITE, 2048);
+    let first = n.nic.next_deadline().unwrap().at;
+    n.now = n.now + Duration::from_millis(3);
+    n.arrive_seq_nak(qp, 100);
+    let second = n.nic.next_deadline().unwrap().at;
+    assert_eq!(second.saturating_since(first), Duration::from_millis(3));
+    // Nothing is in flight where nothing could be sent.
+    n.sink.full = true;
+    n.arrive_seq_nak(qp, 100);
+    assert_eq!(n.nic.next_deadline(), None);
+}

@@ -4,7 +4,7 @@ use urxe_engine::{
     AsyncEvent, Drop, PostError, QpId, QpKind, QpState, RecvWr, SrqAttr, SrqId, SrqInit,
     VerbsError, WcStatus,
 };
-use urxe_memory::PdId;
+use urxe_memory::{Access, PdId};
 use urxe_wire::{Ext, Mtu};
 
 use crate::ask::{imm, reth};
@@ -285,4 +285,54 @@ fn a_broken_unreliable_write_has_no_shared_wqe() {
     n.arrive_quiet(qp, only, 505, imm(reth(BASE, key ^ 1, 4)), b"1234");
     assert_eq!(n.done(), [(2, WcStatus::RemAccessErr)]);
     assert_eq!(n.state(qp), QpState::Rts);
+}
+
+/// The limit is armed by a modify (IBA 10.2.9), not by what the queue was made with.
+#[test]
+fn a_limit_given_at_creation_is_not_armed() {
+    let mut n = lab();
+    let attr = SrqAttr { max_wr: 4, max_sge: 2, limit: 4 };
+    let srq = n.nic.create_srq(&SrqInit { pd: n.pd, attr, xrc: None }).unwrap();
+    assert_eq!(n.nic.query_srq(srq), Ok(SrqAttr { limit: 0, ..attr }));
+    let qp = rc(&mut n, srq);
+    post(&n, srq, 1).unwrap();
+    n.arrive_quiet(qp, "RC_SEND_ONLY", 500, Ext::NONE, b"x");
+    assert_eq!((n.done(), n.async_events()), (vec![(1, OK)], vec![]));
+}
+
+/// As for connected QPs: the SRQ's WQEs name memory of the SRQ's PD.
+#[test]
+fn the_srqs_pd_counts_for_datagrams() {
+    let mut n = lab();
+    let other = n.nic.memory().alloc_pd().unwrap();
+    let deth = urxe_wire::Deth { qkey: crate::lab::Q_KEY, ..Default::default() };
+    let ext = Ext { deth: Some(deth), ..Ext::NONE };
+    let srq = srq_of(&n, n.pd, 4);
+    let qp = n.qp(QpKind::Ud, |init, _| (init.srq, init.pd) = (Some(srq), other));
+    post(&n, srq, 1).unwrap();
+    n.arrive_request(qp, "UD_SEND_ONLY", 0, ext, b"hello");
+    assert_eq!(n.done(), [(1, OK)]);
+    let srq = srq_of(&n, other, 4);
+    let qp = n.qp(QpKind::Ud, |init, _| init.srq = Some(srq));
+    post(&n, srq, 2).unwrap();
+    n.arrive_request(qp, "UD_SEND_ONLY", 0, ext, b"hello");
+    assert_eq!(n.done(), [(2, WcStatus::LocProtErr)]);
+}
+
+/// A QP in error whose READ's memory goes before its answer has left has failed once.
+#[test]
+fn a_qp_fails_once() {
+    let mut n = lab();
+    let srq = srq_of(&n, n.pd, 4);
+    let (qp, region) = (rc(&mut n, srq), n.region(Access::REMOTE_READ));
+    n.sink.full = true;
+    n.arrive_request(qp, "RC_RDMA_READ_REQUEST", 500, reth(BASE, region.rkey, 8), &[]);
+    n.arrive_request(qp, "RC_SEND_MIDDLE", 501, Ext::NONE, &[1; 256]);
+    let failed = [AsyncEvent::QpReqErr(qp), AsyncEvent::QpLastWqeReached(qp)];
+    assert_eq!(n.async_events(), failed);
+    n.nic.memory().dereg_mr(region.id).unwrap();
+    n.sink.full = false;
+    n.pump();
+    assert!(!n.async_events().contains(&AsyncEvent::QpLastWqeReached(qp)));
+    assert_eq!(n.sent(), ["RC_ACKNOWLEDGE psn=500 nak RemoteAccess msn=1"]);
 }

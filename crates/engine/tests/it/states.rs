@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use urxe_engine::{AsyncEvent, AttrMask, Event, QpAttr, QpId, QpKind, QpState, WcStatus};
+use urxe_engine::{
+    AsyncEvent, AttrMask, Event, QpAttr, QpId, QpKind, QpState, TimerKind, WcStatus,
+};
 
 use crate::lab::{Node, lab};
 use crate::script::{OK, READ, SEND, WRITE};
@@ -233,4 +235,72 @@ fn a_sink_of_little_room_is_shared_fairly() {
             assert_eq!(packets[0], order[turn % 3 * 32], "room {room}, turn {turn}");
         }
     }
+}
+
+/// The event of a queue that is drained already waits for no other call.
+#[test]
+fn a_drained_queue_is_told_of_by_the_modify_itself() {
+    let mut n = lab();
+    let qp = n.rc(|_| {});
+    let mask = AttrMask::STATE | AttrMask::EN_SQD_ASYNC_NOTIFY;
+    let attr = QpAttr { qp_state: QpState::Sqd, en_sqd_async_notify: true, ..QpAttr::default() };
+    n.nic.modify_qp(qp, &attr, mask).unwrap();
+    assert_eq!(n.events(), [Event::Async(AsyncEvent::SqDrained(qp))]);
+}
+
+/// Timers run though nothing can be sent: the wait that an RNR NAK asks for, retries, the end.
+#[test]
+fn a_full_sink_stops_no_timer() {
+    let mut n = lab();
+    let qp = n.rc(|attr| attr.retry_cnt = 1);
+    n.post(qp, 1, SEND, 10);
+    let timeout = n.nic.next_deadline().unwrap();
+    n.sink.full = true;
+    n.arrive_rnr(qp, 100, 1);
+    let rnr = n.nic.next_deadline().unwrap();
+    assert!(rnr.why == TimerKind::Rnr && rnr.at < timeout.at);
+    n.next_deadline().unwrap();
+    // What was not sent again has no timer.
+    assert_eq!(n.nic.next_deadline(), None);
+    n.sink.full = false;
+    n.pump();
+    n.sink.full = true;
+    assert_eq!(n.nic.next_deadline().unwrap().why, TimerKind::Retransmit);
+    let other = n.rc(|attr| attr.timeout = urxe_wire::AckTimeout::new(20).unwrap());
+    n.sink.full = false;
+    n.post(other, 2, SEND, 10);
+    n.sink.full = true;
+    // Two run; when the first is over the second is known.
+    n.next_deadline().unwrap();
+    assert_eq!(n.nic.next_deadline().unwrap().qpn, other);
+}
+
+/// A send queue in SQE, and a QP in ERR, wait for nothing.
+#[test]
+fn in_error_no_timer_runs() {
+    let limited = QpAttr { rate_limit: 8, ..QpAttr::default() };
+    for bad in [false, true] {
+        let mut n = lab();
+        let uc = n.qp(QpKind::Uc, |_, _| {});
+        n.nic.modify_qp(uc, &limited, AttrMask::RATE_LIMIT).unwrap();
+        n.post(uc, 1, SEND, 2000);
+        assert_eq!(n.nic.next_deadline().unwrap().why, TimerKind::Pace);
+        if bad {
+            // The rest of the message can be read no more.
+            n.nic.memory().dereg_mr(n.mr.id).unwrap();
+            n.next_deadline().unwrap();
+            assert_eq!(n.state(uc), QpState::Sqe);
+        } else {
+            n.to_error(uc);
+        }
+        assert_eq!(n.nic.next_deadline(), None);
+    }
+    let mut n = Node::new(crate::lab::US, crate::lab::PEER, |c| {
+        c.dcqcn = Some(urxe_engine::dcqcn::Params::paper().checked().unwrap());
+    });
+    let qp = n.rc(|_| {});
+    n.arrive_cnp(qp);
+    assert_eq!(n.nic.next_deadline().unwrap().why, TimerKind::RateIncrease);
+    n.to_error(qp);
+    assert_eq!(n.nic.next_deadline(), None);
 }

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use urxe_engine::{
-    AhAttr, AsyncEvent, Count, Drop, NicConfig, QpId, QpKind, QpState, Received, RecvWr, Rule,
-    SendOp, SendWr, UdDest, WcFlags, WcOpcode, WcStatus,
+    AhAttr, Arm, AsyncEvent, Count, Drop, Event, NicConfig, QpId, QpKind, QpState, Received,
+    RecvWr, Rule, SendOp, SendWr, UdDest, WcFlags, WcOpcode, WcStatus,
 };
 use urxe_memory::Sge;
 use urxe_wire::{Bth, Deth, Ext, PKey, Psn, QKey, Qpn};
@@ -196,4 +196,86 @@ fn an_address_handle_of_another_pd_fails_the_request() {
     assert_eq!(got[1].cause.map(|c| c.rule), Some(Rule::AhOfOtherPd));
     assert!(got[1].explain().contains("another PD"), "{}", got[1].explain());
     assert_eq!(n.state(qp), QpState::Sqe);
+}
+
+/// Of an IPv4 datagram the header is as it was: class, TTL, and a checksum that is right.
+#[test]
+fn the_header_of_ipv4_tells_class_ttl_and_a_right_checksum() {
+    let mut n = lab();
+    let qp = ud(&mut n);
+    n.recv(qp, 1, 0, 64);
+    let bytes = bytes_of(Bth::new(op("UD_SEND_ONLY"), qp, Psn::ZERO), deth(Q_KEY), b"hello");
+    let (src_port, traffic_class, hop_limit) = (7, 0x68, 9);
+    let packet = Received { src: PEER, dst: US, src_port, traffic_class, hop_limit, bytes: &bytes };
+    n.nic.receive(n.now, &packet, &mut n.sink);
+    assert_eq!(n.completions()[0].traffic_class, 0x68);
+    let header = n.bytes(20, 20);
+    assert_eq!((header[1], header[8]), (0x68, 9));
+    let words = header.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+    let sum: u32 = words.sum();
+    assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff, "RFC 791: the sum of all words");
+}
+
+/// The solicited bit of a datagram counts as that of a SEND.
+#[test]
+fn a_solicited_datagram_wakes_a_cq_armed_for_it() {
+    let mut n = lab();
+    let qp = ud(&mut n);
+    (1..3).for_each(|i| n.recv(qp, i, 0, 64));
+    n.nic.arm_cq(n.cq, Arm::Solicited).unwrap();
+    let mut bth = Bth::new(op("UD_SEND_ONLY"), qp, Psn::ZERO);
+    n.arrive(bth, deth(Q_KEY), b"x");
+    assert_eq!(n.events(), []);
+    bth.solicited = true;
+    n.arrive(bth, deth(Q_KEY), b"x");
+    assert_eq!((n.events(), n.done().len()), (vec![Event::Completion(n.cq)], 2));
+}
+
+/// RD has a DETH too, and is another transport.
+#[test]
+fn only_datagrams_come_to_a_datagram_qp() {
+    let mut n = lab();
+    let qp = ud(&mut n);
+    n.recv(qp, 1, 0, 64);
+    let rdeth = Some(urxe_wire::RdEth::default());
+    let rd = Ext { rdeth, ..deth(Q_KEY) };
+    n.arrive(Bth::new(op("RD_SEND_ONLY"), qp, Psn::ZERO), rd, b"x");
+    n.arrive(Bth::new(op("UC_SEND_ONLY"), qp, Psn::ZERO), Ext::NONE, b"x");
+    assert_eq!((n.done(), n.dropped(Drop::WrongTransport)), (vec![], 2));
+}
+
+/// rxe knows one P_Key, whatever the table holds, at QP1 too.
+#[test]
+fn the_rxe_profile_takes_the_default_p_key_alone() {
+    let mut n = Node::new(US, PEER, |c| {
+        c.profile = urxe_engine::Profile::RXE;
+        c.pkeys = vec![PKey(0x8001), PKey::DEFAULT];
+    });
+    let gsi = n.qp(QpKind::Gsi, |_, attr| attr.qkey = QKey::GSI);
+    n.recv(gsi, 1, 0, 64);
+    let mut bth = Bth::new(op("UD_SEND_ONLY"), gsi, Psn::ZERO);
+    bth.pkey = PKey(0x8001);
+    n.arrive(bth, deth(QKey::GSI), b"x");
+    assert_eq!((n.done(), n.dropped(Drop::BadPKey)), (vec![], 1));
+    bth.pkey = PKey::DEFAULT;
+    n.arrive(bth, deth(QKey::GSI), b"x");
+    assert_eq!(n.done(), [(1, OK)]);
+}
+
+/// A QP that is in INIT already, with another Q_Key, has the one it is connected with.
+#[test]
+fn connecting_sets_the_q_key_from_any_state_on() {
+    let mut n = lab();
+    let qp = n.nic.create_qp(&n.init(QpKind::Ud)).unwrap();
+    let step = |n: &Node, from, to, qkey| {
+        let needs = urxe_engine::attr::Needs::of(QpKind::Ud, from, to).unwrap();
+        let attr = urxe_engine::QpAttr { qp_state: to, qkey, ..n.attr() };
+        n.nic.modify_qp(qp, &attr, needs.required | urxe_engine::AttrMask::STATE).unwrap();
+    };
+    step(&n, QpState::Reset, QpState::Init, QKey(5));
+    n.nic.connect_qp(qp, &n.attr()).unwrap();
+    assert_eq!(n.nic.query_qp(qp).unwrap().attr.qkey, Q_KEY);
+    n.recv(qp, 1, 0, 64);
+    n.arrive_request(qp, "UD_SEND_ONLY", 0, deth(Q_KEY), b"x");
+    assert_eq!((n.done(), n.state(qp)), (vec![(1, OK)], QpState::Rts));
 }
