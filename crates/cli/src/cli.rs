@@ -12,6 +12,7 @@ use crate::doctor::DoctorArgs;
 use crate::lint::LintArgs;
 use crate::pingpong::PingpongArgs;
 use crate::ports::PortsArgs;
+use crate::programs::{EnvArgs, RunArgs};
 use crate::sim::SimArgs;
 
 /// A RoCEv2 network card in user space.
@@ -52,6 +53,10 @@ pub enum Command {
     Pingpong(PingpongArgs),
     /// Measure the data path beside raw UDP and TCP in the same minute
     Bench(BenchArgs),
+    /// Run a program that uses libibverbs on an emulated NIC, as it is
+    Run(RunArgs),
+    /// Print what a shell must export to run such programs itself
+    Env(EnvArgs),
     /// Run the NIC in virtual time on a bad network, judged by an oracle
     Sim(SimArgs),
     /// Show the RoCEv2 packets of a capture file, one a line

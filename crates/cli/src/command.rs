@@ -7,7 +7,7 @@ use anstream::{AutoStream, ColorChoice};
 
 use crate::cli::{Cli, Color, Command};
 use crate::dissect::{self, Palette};
-use crate::{bench, demo, devinfo, doctor, log, pingpong, ports, sim};
+use crate::{bench, demo, devinfo, doctor, log, pingpong, ports, programs, sim};
 
 mod dissecting;
 mod input;
@@ -28,6 +28,8 @@ pub(crate) enum Done {
     Well,
     /// It found what its help says it exits with 1 for.
     Found,
+    /// A program that it ran ended with this status.
+    Exit(u8),
 }
 
 impl Done {
@@ -53,6 +55,8 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Doctor(args) => doctor::run(args, &colours, &mut out),
         Command::Pingpong(args) => pingpong::run(args, &mut out).map(|()| Done::Well),
         Command::Bench(args) => bench::run(args, &colours, &mut out),
+        Command::Run(args) => programs::run(args),
+        Command::Env(args) => programs::env(args, &mut out).map(|()| Done::Well),
         Command::Sim(args) => sim::run(args, &colours, &mut out)
             .map(|failed| Done::found(failed != 0))
             .map_err(Failure::from),
@@ -62,6 +66,7 @@ pub fn run(cli: &Cli) -> ExitCode {
     match ended {
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::Found) => ExitCode::from(FOUND),
+        Ok(Done::Exit(status)) => ExitCode::from(status),
         Err(why) if is_closed_pipe(&why) => ExitCode::SUCCESS,
         Err(why) => fail(&why.to_string()),
     }

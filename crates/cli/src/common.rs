@@ -94,33 +94,41 @@ impl Common {
     /// Where a value cannot be read; the error says what is wanted.
     pub fn config(&self) -> Result<Config, Error> {
         let mut config = Config::from_env()?;
-        let mut set = |name: &str, value: Option<String>| -> Result<(), Error> {
-            value.map_or(Ok(()), |value| config.set(name, &value))
-        };
-        set("addr", self.addr.map(|a| a.to_string()))?;
-        set("mtu", self.mtu.map(|n| n.to_string()))?;
-        set("profile", self.profile.clone())?;
-        set("icrc", self.icrc.clone())?;
-        set("gso", self.gso.clone())?;
-        set("shared", self.shared.clone())?;
-        set("window", self.window.map(|n| n.to_string()))?;
-        set("buffer", self.buffer.map(|n| n.to_string()))?;
-        set("port", self.port.clone())?;
-        set("pcap", self.pcap.clone())?;
-        set("loss", self.loss.clone())?;
-        set("dup", self.dup.clone())?;
-        set("reorder", self.reorder.clone())?;
-        set("corrupt", self.corrupt.clone())?;
-        set("delay", self.delay.clone())?;
-        set("jitter", self.jitter.clone())?;
-        set("rate", self.rate.clone())?;
-        set("faults", self.faults.clone())?;
-        set("seed", self.seed.map(|n| n.to_string()))?;
+        for (name, value) in self.given() {
+            config.set(name, &value)?;
+        }
         if trace_from_env()? || self.trace {
             let stderr = io::stderr();
             config.observer = Some(Arc::new(Trace::new(palette(&stderr), stderr)));
         }
         Ok(config)
+    }
+
+    /// The settings of a device that flags give, by their names.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+        let number = |n: Option<u32>| n.map(|n| n.to_string());
+        let all = [
+            ("addr", self.addr.map(|a| a.to_string())),
+            ("mtu", number(self.mtu)),
+            ("profile", self.profile.clone()),
+            ("icrc", self.icrc.clone()),
+            ("gso", self.gso.clone()),
+            ("shared", self.shared.clone()),
+            ("window", number(self.window)),
+            ("buffer", number(self.buffer)),
+            ("port", self.port.clone()),
+            ("pcap", self.pcap.clone()),
+            ("loss", self.loss.clone()),
+            ("dup", self.dup.clone()),
+            ("reorder", self.reorder.clone()),
+            ("corrupt", self.corrupt.clone()),
+            ("delay", self.delay.clone()),
+            ("jitter", self.jitter.clone()),
+            ("rate", self.rate.clone()),
+            ("faults", self.faults.clone()),
+            ("seed", self.seed.map(|n| n.to_string())),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 }
 

@@ -13,6 +13,7 @@ pub mod lint;
 pub mod log;
 pub mod pingpong;
 pub mod ports;
+pub mod programs;
 pub mod sim;
 pub mod units;
 

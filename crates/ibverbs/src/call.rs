@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
 use crate::errno;
+use crate::report;
 
 /// Why a call fails: the number for C, the words for `URXE_LOG`.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +67,7 @@ fn run<T>(call: &'static str, f: impl FnOnce() -> Result<T, Fail>) -> Result<T, 
 #[cold]
 fn tell(call: &'static str, fail: &Fail) {
     if !fail.quiet {
+        report::refused(call, fail.errno, &fail.why);
         tracing::debug!(call, errno = fail.errno, why = %fail.why, "refused");
     }
 }

@@ -15,6 +15,7 @@ use crate::cq_ex::{self, Cursor};
 use crate::handle::{Handled, by_handle, for_destroy, next};
 use crate::layout::{IbvCompChannel, IbvContext, IbvCq, IbvCqEx, IbvModifyCqAttr, IbvWc, Zero};
 use crate::object::{Held, Kind, Object, get, kind};
+use crate::report;
 use crate::wc;
 
 /// A completion queue. All have the room of an `ibv_cq_ex`.
@@ -179,6 +180,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut IbvCq, count: c_int, wcs: *mut 
         let to = Cell::new(wcs);
         let sl = own.opening.wc_sl;
         let n = own.cq.poll_with(most, |completion| {
+            report::completed(&completion);
             let place = to.get();
             // SAFETY: the caller's room: no more than `count` are handed out.
             unsafe { place.write(wc::of(&completion, sl)) };

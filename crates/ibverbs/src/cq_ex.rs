@@ -12,6 +12,7 @@ use crate::domain::no_mask;
 use crate::layout::{IbvContext, IbvCqEx, IbvCqInitAttrEx, IbvWcTmInfo, Zero};
 use crate::object::get;
 use crate::pd;
+use crate::report;
 use crate::turn::Turn;
 use crate::wc;
 
@@ -90,6 +91,7 @@ fn advance(cq: *mut IbvCqEx, own: &Cq) -> Result<(), Fail> {
     let mut next = None;
     own.cq.poll_with(1, |completion| next = Some(completion))?;
     let completion = next.ok_or_else(none)?;
+    report::completed(&completion);
     // SAFETY: a live object's; these fields are the library's.
     let shown = unsafe { &mut *cq };
     (shown.status, shown.wr_id) = (completion.status as c_int, completion.wr_id);

@@ -17,6 +17,7 @@
 //! | `call`, `errno` | the boundary: errno, null pointers, panics |
 //! | `object`, `handle` | pools that C's pointers are looked up in; `handle` fields |
 //! | `nic` | the process's one NIC: opened with the first device, closed with the last |
+//! | `report` | what it counted, and what failed and why |
 //! | `device`, `context`, `query` | the device list; opening, closing, importing; what they say |
 //! | `ops` | the function tables of a context, where inline calls go |
 //! | `pd`, `domain` | PDs; thread and parent domains |
@@ -64,6 +65,7 @@ mod qp_ex;
 mod query;
 mod rates;
 mod recv;
+mod report;
 mod srq;
 mod strings;
 mod symbols;

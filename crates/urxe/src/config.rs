@@ -41,8 +41,8 @@ pub struct Config {
     /// Bytes that may wait in each socket's buffers; the host may allow less (`URXE_BUFFER`: 4096
     /// to 1073741824).
     pub buffer: usize,
-    /// Where to write what passes, as pcapng (`URXE_PCAP`). A second device of the process adds
-    /// `-2` to the name, and so on.
+    /// Where to write what passes, as pcapng (`URXE_PCAP`). `%p` in it stands for the process's id.
+    /// A second device of the process adds `-2` to the name, and so on.
     pub pcap: Option<PathBuf>,
     /// Faults of the link, as `loss=1%,tx.delay=2ms` (`URXE_FAULTS`; and, each adding one,
     /// `URXE_LOSS`, `URXE_DUP`, `URXE_REORDER`, `URXE_CORRUPT`, `URXE_DELAY`, `URXE_JITTER`,

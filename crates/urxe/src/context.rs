@@ -154,6 +154,14 @@ impl Context {
         self.device.port.stats().snapshot()
     }
 
+    /// Writes out what the capture file still holds back, for programs that end without closing
+    /// their devices. Nothing where there is no capture, or the device is another process's.
+    pub fn flush_capture(&self) {
+        if let (Ok(_), Some(tap)) = (self.device.live(), &self.device.tap) {
+            tap.flush();
+        }
+    }
+
     /// Makes a protection domain.
     ///
     /// # Errors

@@ -74,6 +74,7 @@ pub use context::{Context, PortAttr, PortState};
 pub use cq::{CompChannel, Cq};
 pub use error::Error;
 pub use exchange::Endpoint;
+pub use link::of_this_process;
 pub use memory::{Mr, Mw, Pd, Reregister};
 pub use observe::{Observer, Passage};
 pub use qp::{Batch, Qp, QpBuilder};

@@ -83,6 +83,15 @@ fn impaired(port: Box<dyn Port>, faults: &Impairment) -> Result<Box<dyn Port>, E
 /// Files that devices of this process write to.
 static TAPPED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// The path with this process's id for each `%p`, so that several processes can be given one name.
+#[must_use]
+pub fn of_this_process(path: &Path) -> PathBuf {
+    match path.to_str() {
+        Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
+        None => path.to_owned(),
+    }
+}
+
 /// The name of a capture file that no other device of this process writes to: `a.pcapng`, then
 /// `a-2.pcapng`.
 fn free_name(path: &Path) -> PathBuf {
@@ -104,7 +113,7 @@ fn free_name(path: &Path) -> PathBuf {
 }
 
 fn tapped(port: Box<dyn Port>, path: &Path) -> Result<Link, Error> {
-    let path = &free_name(path);
+    let path = &free_name(&of_this_process(path));
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let tap = Tap::create(port, path, clock).map_err(|e| Error::Setting {
         name: "PCAP".into(),

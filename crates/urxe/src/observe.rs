@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use urxe_engine::{Drop, Why};
 use urxe_net::Flow;
-use urxe_wire::Verdict;
+use urxe_wire::{Bth, Repr, Verdict};
 
 /// A packet that passed a device.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +29,39 @@ pub struct Passage<'a> {
     pub fate: Result<(), Drop>,
 }
 
+/// One line: which way, between whom, opcode, QPN, PSN, length, and why it left or was dropped.
+impl fmt::Display for Passage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = if self.sent { "out" } else { "in " };
+        let (src, dst) = (self.flow.src, self.flow.dst);
+        write!(f, "{way} {:.6}  {src} → {dst}  ", self.time.as_secs_f64())?;
+        match Bth::parse(self.bytes) {
+            Ok((bth, _)) => {
+                let (opcode, qpn, psn) = (bth.opcode, bth.dest_qp, bth.psn.value());
+                match opcode.name() {
+                    Some(name) => write!(f, "{name}")?,
+                    None => write!(f, "opcode {:#04x}", opcode.0)?,
+                }
+                write!(f, "  qp {:#x}  psn {psn}  {} B", qpn.value(), self.bytes.len())?;
+            }
+            Err(_) => write!(f, "{} B, too short for a BTH", self.bytes.len())?,
+        }
+        match (self.why, self.fate) {
+            (Some(why), _) => write!(f, "  {why}"),
+            (None, Ok(())) => Ok(()),
+            (None, Err(_)) if !self.verdict.is_ok() => write!(f, "  dropped: wrong ICRC"),
+            (None, Err(why)) if why.rule().is_empty() => write!(f, "  dropped: {why}"),
+            (None, Err(why)) => write!(f, "  dropped: {why} ({})", why.rule()),
+        }
+    }
+}
+
 /// Looks on. Called in the thread that sends or receives, for each packet, so it should be quick;
 /// it must not call back into the device.
 pub trait Observer: Send + Sync + fmt::Debug {
     /// A packet passes.
     fn packet(&self, passage: &Passage<'_>);
 }
+
+#[cfg(test)]
+mod tests;

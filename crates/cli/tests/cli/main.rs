@@ -10,5 +10,6 @@ mod dissect;
 mod made;
 mod pingpong;
 mod program;
+mod programs;
 mod settings;
 mod sim;

@@ -42,3 +42,22 @@ fn every_setting_of_a_device_is_on_the_page() {
     }
     assert!(PAGE.contains("`URXE_LOG`") && PAGE.contains("`URXE_TRACE`"));
 }
+
+/// What only `urxe run` has is on its own page.
+#[test]
+fn every_flag_of_run_is_on_its_page() {
+    let page = include_str!("../../../../docs/run.md");
+    let command = Cli::command();
+    let common = command.find_subcommand("devinfo").unwrap();
+    let common: Vec<_> = common.get_arguments().map(clap::Arg::get_id).collect();
+    let run = command.find_subcommand("run").unwrap();
+    let own = run.get_arguments().filter(|arg| !common.contains(&arg.get_id()));
+    let flags: Vec<_> = own.filter_map(|arg| arg.get_long()).collect();
+    assert_eq!(flags.len(), 3);
+    for flag in flags {
+        assert!(page.contains(&format!("| `--{flag}` |")), "--{flag} in docs/run.md");
+    }
+    for name in ["URXE_LIBRARY", "URXE_REPORT", "URXE_WC_SL"] {
+        assert!(page.contains(&format!("`{name}`")), "{name} in docs/run.md");
+    }
+}
