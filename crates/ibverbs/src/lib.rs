@@ -30,7 +30,7 @@
 //! | `strings`, `rates`, `sysfs`, `marshal` | small things |
 //! | `cmd` | what providers of other devices link to, which answers EOPNOTSUPP |
 //!
-//! A call looks its objects up ([`object`](mod@object)), hands what C passed to `urxe`, and turns
+//! A call looks its objects up (`object`), hands what C passed to `urxe`, and turns
 //! the error into an errno. No rule of the protocol is here.
 #![expect(unsafe_code, reason = "C's pointers are read and written; see `call` and `object`")]
 
