@@ -42,6 +42,10 @@ impl Handled for Ah {
     }
 }
 
+/// A flow label has 20 bits; what stands above them is nobody's (Linux, `IB_GRH_FLOWLABEL_MASK` in
+/// include/rdma/ib_verbs.h). UCX sets all 32.
+const FLOW_LABEL: u32 = 0x000f_ffff;
+
 /// The way to a peer that C describes.
 pub(crate) fn way(attr: &IbvAhAttr, own: IpAddr) -> Result<AhAttr, Fail> {
     let grh = &attr.grh;
@@ -52,7 +56,7 @@ pub(crate) fn way(attr: &IbvAhAttr, own: IpAddr) -> Result<AhAttr, Fail> {
             sgid_index: grh.sgid_index,
             hop_limit: if grh.hop_limit == 0 { 64 } else { grh.hop_limit },
             traffic_class: grh.traffic_class,
-            flow_label: grh.flow_label,
+            flow_label: grh.flow_label & FLOW_LABEL,
             ..common
         });
     }

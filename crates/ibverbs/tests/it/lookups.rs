@@ -54,3 +54,15 @@ fn a_handle_that_the_program_changed_finds_nothing() {
     unsafe { (*rig.mr).handle -= 1 };
     rig.close();
 }
+
+// Linux include/rdma/ib_verbs.h, IB_GRH_FLOWLABEL_MASK. UCX sets all 32 bits.
+#[test]
+fn a_flow_label_is_its_lower_20_bits() {
+    let rig = Rig::new();
+    let mut way = rig.way();
+    way.grh.flow_label = u32::MAX;
+    let ah = ibv_create_ah(rig.pd, &raw mut way);
+    assert!(!ah.is_null(), "errno {}", errno());
+    assert_eq!(ibv_destroy_ah(ah), 0);
+    rig.close();
+}
