@@ -9,6 +9,7 @@ mod device;
 mod dissect;
 mod made;
 mod pingpong;
+mod planted;
 mod program;
 mod programs;
 mod settings;

@@ -1,0 +1,85 @@
+//! `urxe lint` finds each kind of fault: every rule has a fault that is planted in a healthy
+//! capture of the kernel's rxe, and nothing else is found, at the frame where it is.
+
+mod connections;
+mod exchanges;
+mod packets;
+mod tape;
+
+use std::collections::BTreeSet;
+
+use urxe_lint::{Rule, Severity};
+
+use crate::program::{err, file, out, run};
+use tape::Tape;
+
+/// A fault, what it is planted in, and what is found.
+#[derive(Clone, Copy)]
+struct Plant {
+    /// The rule that it breaks.
+    rule: Rule,
+    /// The healthy capture.
+    healthy: fn() -> Tape,
+    /// Plants it.
+    fault: fn(&mut Tape),
+    /// Where it is found.
+    frame: usize,
+    /// Notes that must come with it, such as that a packet passed twice.
+    also: &'static [(Rule, usize)],
+}
+
+/// What `urxe lint` says of a capture: rules and frames; and its exit status.
+fn judged(name: &str, tape: &Tape) -> (Vec<(String, u64, String)>, Option<i32>) {
+    let path = file(&format!("planted-{name}.pcap"), &tape.pcap());
+    let output = run(&["lint", "--json", "--all", path.to_str().unwrap()]);
+    let found = out(&output).lines().map(found_in).collect();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {}", err(&output));
+    (found, output.status.code())
+}
+
+fn found_in(line: &str) -> (String, u64, String) {
+    let json: serde_json::Value = serde_json::from_str(line).unwrap();
+    let text = |key: &str| json[key].as_str().unwrap().to_owned();
+    (text("rule"), json["frame"].as_u64().unwrap(), text("severity"))
+}
+
+fn all() -> impl Iterator<Item = &'static Plant> {
+    packets::PLANTS.iter().chain(connections::PLANTS).chain(exchanges::PLANTS)
+}
+
+#[test]
+fn each_planted_fault_is_found_and_nothing_else() {
+    let mut wrong = Vec::new();
+    for plant in all() {
+        let name = plant.rule.id();
+        let (healthy, code) = judged(name, &(plant.healthy)());
+        // What was lost in it is noted.
+        if healthy.iter().any(|(_, _, severity)| severity != "note") || code != Some(0) {
+            wrong.push(format!("{name}: found without a fault: {healthy:?}, status {code:?}"));
+        }
+        let mut tape = (plant.healthy)();
+        (plant.fault)(&mut tape);
+        let (mut found, code) = judged(name, &tape);
+        let mut wanted: Vec<_> = plant
+            .also
+            .iter()
+            .map(|(rule, frame)| (rule.id().to_owned(), *frame as u64, "note".to_owned()))
+            .collect();
+        let severity = plant.rule.severity();
+        wanted.push((name.to_owned(), plant.frame as u64, severity.to_string()));
+        found.sort();
+        wanted.sort();
+        let status = i32::from(severity == Severity::Violation);
+        if found != wanted || code != Some(status) {
+            wrong.push(format!("{name}: got {found:?}, status {code:?}; wanted {wanted:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} plants\n{}", wrong.len(), all().count(), wrong.join("\n"));
+}
+
+#[test]
+fn every_rule_has_a_planted_fault() {
+    let planted: BTreeSet<Rule> = all().map(|plant| plant.rule).collect();
+    let bare: Vec<_> = Rule::ALL.iter().filter(|rule| !planted.contains(rule)).collect();
+    assert!(bare.is_empty(), "rules that no planted fault breaks: {bare:?}");
+}
