@@ -3,12 +3,14 @@
 mod choices;
 mod cm;
 mod engine;
+mod lint;
 mod mad;
 mod packet;
 mod pcap;
 
 pub use cm::cm;
 pub use engine::engine;
+pub use lint::lint;
 pub use mad::mad;
 pub use packet::packet;
 pub use pcap::pcap;
@@ -20,5 +22,11 @@ mod tests;
 pub type Target = fn(&[u8]);
 
 /// Each target by the name of its corpus, `fuzz/corpus/NAME/`.
-pub const TARGETS: &[(&str, Target)] =
-    &[("cm", cm), ("engine", engine), ("mad", mad), ("packet", packet), ("pcap", pcap)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("cm", cm),
+    ("engine", engine),
+    ("lint", lint),
+    ("mad", mad),
+    ("packet", packet),
+    ("pcap", pcap),
+];

@@ -95,3 +95,19 @@ fn the_engine_holds_under_programs_made_of_noise() {
         super::engine(&noise(seed, 3000));
     }
 }
+
+/// Decisions of all kinds, from a generator that is always the same.
+#[test]
+fn lint_holds_for_many_conversations() {
+    let mut state = 1_u64;
+    let mut byte = || {
+        // A linear congruential generator (Knuth, MMIX); its high bits are good enough.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()[0]
+    };
+    for _ in 0..200 {
+        let decisions: Vec<u8> = (0..2000).map(|_| byte()).collect();
+        super::lint(&decisions);
+    }
+}
