@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rxe_lab::{BRIDGE, HOST_V4, HOST_V6, SECOND_V4, SECOND_V6, Session, guest_v4, guest_v6};
+use rxe_lab::{BRIDGE, HOST_V4, HOST_V6, SECOND_V4, SECOND_V6, Session, Watch, guest_v4, guest_v6};
 use urxe::PortKind;
 
 use crate::departures::Met;
@@ -69,6 +69,16 @@ impl fmt::Display for Column {
     }
 }
 
+/// Between two looks at whether the guest lives.
+pub const LOOK: Duration = Duration::from_millis(250);
+
+/// Ends the case if the guest is dead.
+pub fn alive(watch: &Watch) {
+    if let Some(died) = watch.died() {
+        panic!("{died}");
+    }
+}
+
 /// Two nodes on a link.
 pub struct Bench {
     /// Requests.
@@ -78,6 +88,7 @@ pub struct Bench {
     pub column: Column,
     /// For commands in the guest.
     pub guest: Session,
+    pub watch: Watch,
     /// Where rxe was met to depart.
     pub met: Met,
 }
@@ -92,13 +103,14 @@ pub struct Pair {
 }
 
 impl Bench {
-    pub fn new(column: Column, setting: &Setting, sessions: [Session; 2]) -> Self {
-        let [session, guest] = sessions;
+    pub fn new(column: Column, setting: &Setting) -> Self {
+        let watch = setting.watch.clone();
+        let session = || watch.session().unwrap_or_else(|error| panic!("{error}"));
         let ours = Box::new(Ours::open(setting));
-        let theirs = Box::new(Theirs::open(session, column.guest()));
+        let theirs = Box::new(Theirs::open(session(), column.guest()));
         let (a, b): (Box<dyn Node>, Box<dyn Node>) =
             if column.role == Role::Urxe { (ours, theirs) } else { (theirs, ours) };
-        Self { a, b, column, guest, met: Met::new() }
+        Self { a, b, column, guest: session(), watch, met: Met::new() }
     }
 
     pub fn pair(&mut self, spec: &Spec) -> Pair {
@@ -126,13 +138,16 @@ impl Bench {
     pub fn eventually(&mut self, what: &str, mut is: impl FnMut(&mut Self) -> bool) {
         let end = Instant::now() + PATIENCE;
         while !is(self) {
+            alive(&self.watch);
             assert!(Instant::now() < end, "{what}: not in {PATIENCE:?}");
+            // The guest needs the processors.
+            std::thread::yield_now();
         }
     }
 
     /// Runs a command in the guest, which must succeed.
     pub fn exec(&mut self, command: &str) -> String {
-        let (status, output) = self.guest.exec(command).unwrap();
+        let (status, output) = self.guest.exec(command).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(status, 0, "`{command}` in the guest: {output}");
         output
     }

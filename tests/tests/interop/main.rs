@@ -11,13 +11,12 @@
 #![allow(unreachable_pub, reason = "a test program has no API")]
 
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use rxe_lab::{Lab, LabError, Options, Session, space};
+use rxe_lab::{Lab, LabError, Options, space};
 use urxe_cli::cli::Cli;
 
 mod bench;
@@ -26,13 +25,13 @@ mod departures;
 mod node;
 mod ours;
 mod report;
+mod runner;
 mod theirs;
 
-use bench::{Bench, Column};
-use cases::{CASES, Case};
-use departures::Met;
-use ours::Setting;
+use bench::Column;
+use cases::{CASES, Case, DEATH};
 use report::Outcome;
+use runner::Runner;
 
 /// Tells this program to be the `urxe` command, in the lab's namespace.
 const BE_URXE: &str = "URXE_INTEROP_BE_URXE";
@@ -60,7 +59,7 @@ fn main() -> ExitCode {
     let started =
         if space::is_inside() { Lab::start(&Options::default()) } else { Err(space::enter_new()) };
     match started {
-        Ok(lab) => run(&lab),
+        Ok(lab) => run(lab),
         Err(LabError::CannotRun(why)) if !required => {
             say(&format!("interop: skipped: {why}"));
             ExitCode::SUCCESS
@@ -72,55 +71,77 @@ fn main() -> ExitCode {
     }
 }
 
-/// Where packets of cases go.
-fn captures() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop");
-    // What is there is of an older run.
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
+/// What the arguments ask for.
+struct Wish {
+    words: Vec<String>,
+    bless: bool,
 }
 
-fn run(lab: &Lab) -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&String> = arguments.iter().filter(|word| !word.starts_with("--")).collect();
-    let folder = captures();
+impl Wish {
+    fn of(arguments: impl Iterator<Item = String>) -> Self {
+        let (flags, words): (Vec<_>, Vec<_>) = arguments.partition(|word| word.starts_with("--"));
+        Self { words, bless: flags.iter().any(|flag| flag == "--bless") }
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.words.iter().all(|word| name.contains(word))
+    }
+}
+
+fn run(lab: Lab) -> ExitCode {
+    let wish = Wish::of(std::env::args().skip(1));
     // Failures are told in order, by us.
     std::panic::set_hook(Box::new(|_| {}));
+    let mut runner = Runner::new(lab, Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop"));
     let mut outcomes = Vec::new();
     for column in Column::all() {
         for (number, case) in CASES.iter().enumerate() {
             let name = name(case, column);
-            if !words.iter().all(|word| name.contains(*word)) {
+            if !wish.wants(&name) {
                 continue;
             }
-            let pcap = folder.join(format!("{number}-{column}.pcapng").replace([' ', '→'], "-"));
             let start = Instant::now();
-            let result = attempt(case, column, &pcap, lab);
+            let result = runner.run(case, column, number);
             let seconds = start.elapsed().as_secs_f64();
             match &result {
                 Ok(met) => {
                     let note = if met.is_empty() { String::new() } else { format!("  {met:?}") };
                     say(&format!("ok      {seconds:6.1} s  {name}{note}"));
-                    let _ = std::fs::remove_file(&pcap);
                 }
-                Err(why) => {
-                    say(&format!("FAILED  {seconds:6.1} s  {name}\n  {why}\n  {}", pcap.display()));
-                }
+                Err(why) => say(&format!("FAILED  {seconds:6.1} s  {name}\n  {why}")),
             }
             outcomes.push(Outcome { case: number, column, result });
         }
     }
-    if arguments.iter().any(|word| word == "--bless") {
-        bless(lab, &outcomes);
+    let noticed = wish.wants(DEATH.name).then(|| notices_death(&mut runner));
+    if wish.bless {
+        bless(&runner.lab, &outcomes);
     }
-    let failed: Vec<_> = outcomes.iter().filter(|outcome| outcome.result.is_err()).collect();
-    for outcome in &failed {
+    let all = outcomes.iter().map(|outcome| (outcome.case, outcome.result.is_ok()));
+    let names = all.map(|(case, good)| (CASES[case].name, good));
+    let all: Vec<_> = names.chain(noticed.map(|good| (DEATH.name, good))).collect();
+    for outcome in outcomes.iter().filter(|outcome| outcome.result.is_err()) {
         say(&format!("failed: {}", name(&CASES[outcome.case], outcome.column)));
     }
-    say(&format!("{} passed, {} failed", outcomes.len() - failed.len(), failed.len()));
+    let passed = all.iter().filter(|(_, good)| *good).count();
+    say(&format!("{passed} passed, {} failed", all.len() - passed));
     // A filter that lets nothing through proves nothing.
-    ExitCode::from(u8::from(!failed.is_empty() || outcomes.is_empty()))
+    ExitCode::from(u8::from(passed != all.len() || all.is_empty()))
+}
+
+/// Whether a guest whose kernel panics is noticed by whoever waits for it, and replaced.
+fn notices_death(runner: &mut Runner) -> bool {
+    let column = Column::all()[0];
+    let result = runner.run(&DEATH, column, CASES.len());
+    let sign = "guest kernel died: Kernel panic - not syncing: sysrq triggered crash";
+    let noticed = result.as_ref().is_err_and(|why| why.starts_with(sign));
+    let session = runner.lab.guest(1).session();
+    let answers = session.and_then(|mut session| session.exec("true")).is_ok();
+    let good = noticed && answers;
+    let (mark, told) =
+        if good { ("ok    ", String::new()) } else { ("FAILED", format!("\n  {result:?}")) };
+    say(&format!("{mark}           {}{told}", DEATH.name));
+    good
 }
 
 fn name(case: &Case, column: Column) -> String {
@@ -134,25 +155,4 @@ fn bless(lab: &Lab, outcomes: &[Outcome]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/interop.md");
     std::fs::write(&path, page).unwrap();
     say(&format!("written: {}", path.display()));
-}
-
-/// Runs a case; gives what it panicked with.
-fn attempt(case: &Case, column: Column, pcap: &Path, lab: &Lab) -> Result<Met, String> {
-    let setting = Setting {
-        address: column.host(),
-        port: column.port(),
-        pcap: Some(pcap.to_owned()),
-        observer: None,
-    };
-    let session = || -> Session { lab.guest(1).session().unwrap() };
-    let tried = catch_unwind(AssertUnwindSafe(|| {
-        let mut bench = Bench::new(column, &setting, [session(), session()]);
-        (case.run)(&mut bench);
-        bench.met
-    }));
-    tried.map_err(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-            .unwrap_or_else(|| "a panic without words".to_owned())
-    })
 }

@@ -8,7 +8,7 @@ use rxe_lab::Completed;
 use urxe::{Access, Endpoint, Mtu, Psn, QKey, QpKind, SendFlags, SendOp};
 
 /// Longer than anything takes that is going to happen: the peer is emulated.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Bytes of a usual region: 1 MiB, and something beyond that must not change.
 pub const SIZE: usize = (1 << 20) + 4096;
 

@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rxe_lab::Completed;
+use rxe_lab::{Completed, Watch};
 use urxe::{
     Access, AckTimeout, Address, Ah, AhAttr, Completion, Config, Context, Cq, Endpoint, Error, Mr,
     MwType, Pd, PortError, PortKind, Profile, Qp, QpKind, Qpn, RnrTimer, SendFlags, SendOp, SendWr,
     Sge, Srq, SrqAttr, UdDest, WcFlags,
 };
 
+use crate::bench::{LOOK, alive};
 use crate::node::{Dest, Node, PATIENCE, Piece, Region, Spec, pattern};
 
 pub struct Ours {
@@ -23,15 +24,17 @@ pub struct Ours {
     cq: Cq,
     pds: Vec<Pd>,
     pub context: Context,
+    watch: Watch,
 }
 
 /// What a device of ours is opened with.
 #[derive(Clone, Debug)]
 pub struct Setting {
+    /// Of the peer's guest.
+    pub watch: Watch,
     pub address: IpAddr,
     pub port: PortKind,
     pub pcap: Option<PathBuf>,
-    pub observer: Option<std::sync::Arc<dyn urxe::Observer>>,
 }
 
 impl Ours {
@@ -40,7 +43,6 @@ impl Ours {
             address: Address::Of(setting.address),
             port: setting.port.clone(),
             pcap: setting.pcap.clone(),
-            observer: setting.observer.clone(),
             // A guest may stand still for longer than seven timeouts last.
             profile: Profile { infinite_retry_at_7: true, ..Profile::STRICT },
             ..Config::default()
@@ -59,7 +61,8 @@ impl Ours {
         let cq = context.create_cq(4096).unwrap();
         let srq = pd.create_srq(SrqAttr { max_wr: 512, max_sge: 4, limit: 0 }).unwrap();
         let (qps, ahs, windows, mrs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { qps, ahs, windows, mrs, srq, cq, pds: vec![pd], context }
+        let watch = setting.watch.clone();
+        Self { qps, ahs, windows, mrs, srq, cq, pds: vec![pd], context, watch }
     }
 
     fn qp_at(&self, qp: usize) -> &Qp {
@@ -180,10 +183,12 @@ impl Node for Ours {
         let end = Instant::now() + patience;
         let mut got = Vec::new();
         while got.len() < count {
-            let Ok(done) = self.cq.wait_for(end.saturating_duration_since(Instant::now())) else {
-                break;
-            };
-            got.push(completed(&done));
+            let left = end.saturating_duration_since(Instant::now());
+            match self.cq.wait_for(left.min(LOOK)) {
+                Ok(done) => got.push(completed(&done)),
+                Err(_) if left <= LOOK => break,
+                Err(_) => alive(&self.watch),
+            }
         }
         got
     }

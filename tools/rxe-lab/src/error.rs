@@ -35,6 +35,9 @@ pub enum LabError {
         /// The last lines of its console.
         console: String,
     },
+    /// A guest's kernel died.
+    #[error(transparent)]
+    Died(#[from] crate::Died),
     /// A guest's agent refused a request.
     #[error("the agent was asked `{request}` and answered `{answer}`")]
     Refused {

@@ -1,17 +1,19 @@
 //! A guest: QEMU, its console, and the way to its agent.
 
 use std::fs::File;
-use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cache::Kernel;
 use crate::session::Session;
+use crate::watch::{Watch, connect};
 use crate::{LabError, Options, link};
 
 /// Longer than a guest takes to come up on any machine: all of its instructions are emulated.
 const BOOT: Duration = Duration::from_secs(400);
+/// For one connection of a guest that is coming up.
+const CONNECT: Duration = Duration::from_secs(5);
 /// Between two looks at whether it is up.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -19,8 +21,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Guest {
     number: u8,
-    qemu: Child,
-    console: PathBuf,
+    watch: Watch,
 }
 
 impl Guest {
@@ -32,6 +33,8 @@ impl Guest {
         options: &Options,
     ) -> Result<Self, LabError> {
         let console = folder.join(format!("console-{number}"));
+        // What a guest before it said is not its own; QEMU takes a moment to empty the file.
+        File::create(&console).map_err(LabError::file(&console))?;
         let log = folder.join(format!("qemu-{number}"));
         let said = File::create(&log).map_err(LabError::file(&log))?;
         // It ends with us, also if we are killed.
@@ -43,8 +46,10 @@ impl Guest {
         qemu.arg("-serial").arg(format!("file:{}", console.display()));
         qemu.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(image);
         qemu.arg("-append").arg(format!(
-            "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off lsm= nokaslr \
-             no_timer_check lab.guest={number} lab.mtu={}",
+            "console=ttyS0 quiet panic=-1 oops=panic nowatchdog workqueue.watchdog_thresh=0 \
+             net.ifnames=0 mitigations=off lsm= nokaslr no_timer_check {} lab.guest={number} \
+             lab.mtu={}",
+            std::env::var("URXE_LAB_APPEND").unwrap_or_default(),
             options.mtu
         ));
         let taps = [(link::tap(number), 0x88, options.mtu), (link::order_tap(number), 0x89, 1500)];
@@ -60,7 +65,7 @@ impl Guest {
         let errors = said.try_clone().map_err(LabError::file(&log))?;
         let qemu = qemu.stdin(Stdio::null()).stdout(said).stderr(errors);
         let qemu = qemu.spawn().map_err(LabError::file("setpriv"))?;
-        Ok(Self { number, qemu, console })
+        Ok(Self { number, watch: Watch::new(number, console, qemu) })
     }
 
     /// Its number, from 1.
@@ -70,13 +75,15 @@ impl Guest {
     }
 
     /// Waits until its agent answers.
-    pub(crate) fn wait(&mut self) -> Result<(), LabError> {
+    pub(crate) fn wait(&self) -> Result<(), LabError> {
         let end = Instant::now() + BOOT;
         loop {
-            if let Ok(Some(status)) = self.qemu.try_wait() {
-                return Err(self.problem(format!("QEMU ended ({status})")));
+            if let Some(died) = self.watch.died() {
+                return Err(self.problem(died.to_string()));
             }
-            if let Ok(mut session) = self.session()
+            let session = connect(self.number, CONNECT)
+                .and_then(|stream| Session::new(stream, Some(self.watch.clone())));
+            if let Ok(mut session) = session
                 && let Ok((0, _)) = session.exec("rdma link show rxe0/1")
             {
                 return Ok(());
@@ -88,19 +95,24 @@ impl Guest {
         }
     }
 
+    /// Whether it lives.
+    #[must_use]
+    pub const fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
     /// A session with its agent.
     ///
     /// # Errors
     /// Where the agent does not answer.
     pub fn session(&self) -> Result<Session, LabError> {
-        session(self.number)
+        self.watch.session()
     }
 
     fn problem(&self, problem: String) -> LabError {
         let mut lines = Vec::new();
-        for path in
-            [self.console.with_file_name(format!("qemu-{}", self.number)), self.console.clone()]
-        {
+        let console = self.watch.console().to_owned();
+        for path in [console.with_file_name(format!("qemu-{}", self.number)), console] {
             let text = std::fs::read(path).unwrap_or_default();
             let text = String::from_utf8_lossy(&text).into_owned();
             let last = text.lines().rev().take(15).map(str::to_owned).collect::<Vec<_>>();
@@ -110,18 +122,8 @@ impl Guest {
     }
 }
 
-/// A session with the agent of guest `number`, from within the lab's namespace.
-pub(crate) fn session(number: u8) -> Result<Session, LabError> {
-    let to = SocketAddr::new(IpAddr::V4(link::agent(number)), link::AGENT_PORT);
-    let lost = |error| LabError::Lost { request: format!("connect {to}"), error };
-    let stream = TcpStream::connect_timeout(&to, Duration::from_secs(5)).map_err(lost)?;
-    Session::new(stream)
-}
-
 impl Drop for Guest {
     fn drop(&mut self) {
-        // Gone already, where it failed.
-        let _ = self.qemu.kill();
-        let _ = self.qemu.wait();
+        self.watch.kill();
     }
 }

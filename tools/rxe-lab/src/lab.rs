@@ -29,7 +29,9 @@ impl Default for Options {
 pub struct Lab {
     guests: Vec<Guest>,
     kernel: Kernel,
+    image: PathBuf,
     folder: PathBuf,
+    options: Options,
 }
 
 impl Lab {
@@ -48,13 +50,32 @@ impl Lab {
         cache.sweep("run-", |pid| Path::new("/proc").join(pid).exists());
         let folder = cache.path(&format!("run-{}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
-        let mut lab = Self { guests: Vec::new(), kernel, folder };
+        let mut lab = Self { guests: Vec::new(), kernel, image, folder, options: *options };
         for number in 1..=options.guests {
-            let guest = Guest::start(number, &lab.kernel, &image, &lab.folder, options)?;
+            let guest = lab.boot(number)?;
             lab.guests.push(guest);
         }
-        lab.guests.iter_mut().try_for_each(Guest::wait)?;
+        lab.guests.iter().try_for_each(Guest::wait)?;
         Ok(lab)
+    }
+
+    fn boot(&self, number: u8) -> Result<Guest, LabError> {
+        Guest::start(number, &self.kernel, &self.image, &self.folder, &self.options)
+    }
+
+    /// Boots guest `number` anew, and waits until it answers; what it was is gone, its console too.
+    ///
+    /// # Errors
+    /// What failed.
+    ///
+    /// # Panics
+    /// Where the lab has fewer guests.
+    pub fn replace(&mut self, number: u8) -> Result<(), LabError> {
+        let at = usize::from(number) - 1;
+        // Its taps are free once it has ended.
+        self.guests[at].watch().kill();
+        self.guests[at] = self.boot(number)?;
+        self.guests[at].wait()
     }
 
     /// Guest `number`, from 1.
@@ -71,7 +92,8 @@ impl Lab {
     /// # Errors
     /// Where no agent answers.
     pub fn session(number: u8) -> Result<Session, LabError> {
-        crate::guest::session(number)
+        let patience = std::time::Duration::from_secs(30);
+        Session::new(crate::watch::connect(number, patience)?, None)
     }
 
     /// The kernel of its guests.

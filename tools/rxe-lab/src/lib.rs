@@ -17,6 +17,7 @@ mod link;
 mod modules;
 mod session;
 pub mod space;
+mod watch;
 
 pub use cache::{Cache, Kernel};
 pub use error::LabError;
@@ -24,3 +25,4 @@ pub use guest::Guest;
 pub use lab::{Lab, Options, prepare};
 pub use link::{BRIDGE, HOST_V4, HOST_V6, SECOND_V4, SECOND_V6, guest_v4, guest_v6, tap};
 pub use session::{Completed, Reply, Session};
+pub use watch::{Died, Watch};

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::LabError;
+use crate::watch::{Died, LOOK, Watch, Watched};
 
 /// Longer than any request takes.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -13,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 #[derive(Debug)]
 pub struct Session {
     requests: TcpStream,
-    answers: BufReader<TcpStream>,
+    answers: BufReader<Watched>,
 }
 
 /// What the agent answered: words that are `KEY=VALUE`.
@@ -44,13 +45,22 @@ pub struct Completed {
     pub src_qp: u32,
 }
 
+/// Why there is no answer.
+fn lost(request: &str, error: io::Error) -> LabError {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Died>()) {
+        Some(died) => LabError::Died(died.clone()),
+        None => LabError::Lost { request: request.to_owned(), error },
+    }
+}
+
 impl Session {
-    pub(crate) fn new(stream: TcpStream) -> Result<Self, LabError> {
+    pub(crate) fn new(stream: TcpStream, watch: Option<Watch>) -> Result<Self, LabError> {
         let lost = |error| LabError::Lost { request: "connect".to_owned(), error };
-        stream.set_read_timeout(Some(PATIENCE)).map_err(lost)?;
+        stream.set_read_timeout(Some(LOOK)).map_err(lost)?;
         stream.set_nodelay(true).map_err(lost)?;
-        let answers = BufReader::new(stream.try_clone().map_err(lost)?);
-        Ok(Self { requests: stream, answers })
+        let requests = stream.try_clone().map_err(lost)?;
+        let answers = BufReader::new(Watched { stream, watch, patience: PATIENCE });
+        Ok(Self { requests, answers })
     }
 
     /// Sends a request; [`Self::answer`] gives its answer.
@@ -68,7 +78,7 @@ impl Session {
     /// # Errors
     /// Where the agent refuses the request, or the connection is lost.
     pub fn answer(&mut self, request: &str) -> Result<Reply, LabError> {
-        let lost = |error| LabError::Lost { request: request.to_owned(), error };
+        let lost = |error| lost(request, error);
         let mut line = String::new();
         if self.answers.read_line(&mut line).map_err(lost)? == 0 {
             return Err(lost(io::ErrorKind::UnexpectedEof.into()));
@@ -108,7 +118,7 @@ impl Session {
         let length = usize::try_from(reply.number("bytes")?).unwrap_or(usize::MAX);
         let mut output = vec![0; length];
         let read = self.answers.read_exact(&mut output);
-        read.map_err(|error| LabError::Lost { request: command.to_owned(), error })?;
+        read.map_err(|error| lost(command, error))?;
         let status = i32::try_from(reply.number("status")?).unwrap_or(-1);
         Ok((status, String::from_utf8_lossy(&output).into_owned()))
     }

@@ -1,6 +1,7 @@
 //! What is tried, as a table.
 
 use crate::bench::Bench;
+use crate::node::Spec;
 
 mod errors;
 mod faults;
@@ -66,3 +67,15 @@ pub const CASES: &[Case] = &[
     case("tools", "ibv_uc_pingpong with urxe pingpong", tools::uc),
     case("tools", "ibv_ud_pingpong with urxe pingpong", tools::ud),
 ];
+
+/// The lab's own: waits for a guest that dies.
+pub const DEATH: Case = case("lab", "a guest that dies is noticed", death);
+
+fn death(bench: &mut Bench) {
+    let p = bench.pair(&Spec::default());
+    bench.b.destroy(p.qb);
+    // With oops=panic or without: sysrq's crash is a panic.
+    bench.guest.begin("exec echo c > /proc/sysrq-trigger").unwrap();
+    // Nothing will ever complete.
+    bench.a.next();
+}

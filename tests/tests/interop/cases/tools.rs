@@ -1,8 +1,10 @@
 //! The stock tools of the guest with `urxe pingpong`.
 
-use std::process::Command;
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
 
-use crate::bench::{Bench, Role};
+use crate::bench::{Bench, LOOK, Role};
 
 const ITERS: &str = "100";
 
@@ -15,9 +17,44 @@ fn listens(tables: &str) -> bool {
     })
 }
 
+/// A program that ends with the case.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// Its status and all that it wrote.
+    fn output(&mut self, bench: &mut Bench) -> (ExitStatus, String) {
+        let (mut out, mut err) = (self.0.stdout.take().unwrap(), self.0.stderr.take().unwrap());
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let read = out.read_to_string(&mut text).and_then(|_| err.read_to_string(&mut text));
+            // Nobody listens once the case has failed.
+            let _ = tell.send(read.map(|_| text));
+        });
+        let mut text = None;
+        bench.eventually("urxe pingpong to end", |_| {
+            text = told.recv_timeout(LOOK).ok();
+            text.is_some()
+        });
+        (self.0.wait().unwrap(), text.unwrap().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended, unless the case failed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Plays `kind`, of messages of `size` bytes. Who requests is the client.
 fn play(bench: &mut Bench, kind: &str, size: u32) {
-    let (host, guest) = (bench.column.second_host().to_string(), bench.column.guest().to_string());
+    let host = bench.column.second_host().to_string();
     // rxe's GIDs: the link-local one, the IPv4 one, the IPv6 one.
     let gid = if bench.column.v6 { 2 } else { 1 };
     let port = "18515";
@@ -32,28 +69,28 @@ fn play(bench: &mut Bench, kind: &str, size: u32) {
     let (status, theirs, output) = if bench.column.role == Role::Urxe {
         bench.guest.begin(&format!("exec {tool}")).unwrap();
         // It listens once it has made its QP.
-        bench.eventually("the tool to listen", |_| {
-            let mut other = rxe_lab::Lab::session(1).unwrap();
+        bench.eventually("the tool to listen", |bench| {
+            let mut other = bench.watch.session().unwrap();
             listens(&other.exec("cat /proc/net/tcp /proc/net/tcp6").unwrap().1)
         });
-        let output = ours.arg(guest).output().unwrap();
+        // The tool's server listens on IPv4 only, whatever its device speaks.
+        let mut child = Running::start(ours.arg(rxe_lab::guest_v4(1).to_string()));
+        let output = child.output(bench);
         let (status, theirs) = bench.guest.executed(&tool).unwrap();
         (status, theirs, output)
     } else {
-        let child = ours.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-        let child = child.spawn().unwrap();
+        let mut child = Running::start(&mut ours);
         bench.eventually("urxe to listen", |_| {
             let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
             listens(&tables.map(|table| std::fs::read_to_string(table).unwrap()).concat())
         });
         let (status, theirs) = bench.guest.exec(&format!("{tool} {host}")).unwrap();
-        (status, theirs, child.wait_with_output().unwrap())
+        (status, theirs, child.output(bench))
     };
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
+    let (ended, text) = output;
     assert_eq!(status, 0, "{tool}: {theirs}; urxe: {text}");
     assert!(theirs.contains(&format!("{ITERS} iters")), "{tool}: {theirs}");
-    assert!(output.status.success(), "urxe pingpong: {text}; {tool}: {theirs}");
+    assert!(ended.success(), "urxe pingpong: {text}; {tool}: {theirs}");
 }
 
 pub fn rc(bench: &mut Bench) {

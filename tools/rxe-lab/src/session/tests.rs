@@ -10,7 +10,7 @@ fn told(said: &str) -> (Session, TcpStream) {
     let (mut theirs, _) = listener.accept().unwrap();
     std::io::Write::write_all(&mut theirs, said.as_bytes()).unwrap();
     theirs.shutdown(Shutdown::Write).unwrap();
-    (Session::new(ours).unwrap(), theirs)
+    (Session::new(ours, None).unwrap(), theirs)
 }
 
 #[test]
