@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use urxe_wire::cm::{IpHeader, RejReason, Req, ServiceId, SidrStatus};
+use urxe_wire::cm::{IpHeader, RejReason, Req, RetryCount, ServiceId, SidrStatus};
 use urxe_wire::{PKey, Psn, QKey, Qpn};
 
 use crate::{Accept, ConnId, Ece, ListenerId, Message, Route, Transport};
@@ -166,6 +166,8 @@ pub struct Response {
     pub srq: bool,
     /// Whether the peer's QP implements end-to-end credits.
     pub flow_control: bool,
+    /// Retries of our QP after RNR NAKs.
+    pub rnr_retry_count: RetryCount,
     /// Options of a vendor.
     pub ece: Ece,
     /// The peer's.

@@ -154,6 +154,21 @@ impl Context {
         self.device.port.stats().snapshot()
     }
 
+    /// What its connection manager has counted and is not zero, by name; nothing before there is
+    /// one.
+    #[must_use]
+    pub fn cm_counters(&self) -> Vec<(&'static str, u64)> {
+        let manager = self.device.live().ok().and_then(|device| device.cm.get());
+        manager.map_or_else(Vec::new, |manager| manager.counters().non_zero().collect())
+    }
+
+    /// How much its connection manager keeps.
+    #[must_use]
+    pub fn cm_stats(&self) -> crate::cm::Stats {
+        let manager = self.device.live().ok().and_then(|device| device.cm.get());
+        manager.map(crate::cm::Manager::stats).unwrap_or_default()
+    }
+
     /// Writes out what the capture file still holds back, for programs that end without closing
     /// their devices. Nothing where there is no capture, or the device is another process's.
     pub fn flush_capture(&self) {

@@ -12,6 +12,7 @@ use urxe_engine::{Nic, NicConfig, Time};
 use urxe_net::tap::TapHandle;
 use urxe_net::{IcrcMode, Port, RxBatch};
 
+use crate::cm::Slot;
 use crate::events::{Events, Wake};
 use crate::groups::Groups;
 use crate::health::Health;
@@ -32,6 +33,7 @@ pub(crate) struct Device {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) health: Health,
     pub(crate) groups: Groups,
+    pub(crate) cm: Slot,
     pub(crate) leftovers: Leftovers,
     pub(crate) epoch: Instant,
     pub(crate) tx: Outbox,
@@ -84,6 +86,7 @@ impl Device {
             observer: config.observer.clone(),
             health: Health::default(),
             groups: Groups::default(),
+            cm: Slot::default(),
             leftovers: Leftovers::default(),
             epoch: Instant::now(),
             tx: Outbox::default(),

@@ -1,10 +1,12 @@
 //! Why a call failed.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 
-use urxe_engine::{PostError, VerbsError};
+use urxe_engine::{PostError, QpKind, VerbsError};
 use urxe_memory::{KeyError, MemoryError};
 use urxe_net::PortError;
+use urxe_wire::cm::{RejReason, SidrStatus};
 
 /// Why a call failed. Nothing of it was done.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +73,86 @@ pub enum Error {
         /// Which object.
         what: &'static str,
     },
+    /// A QP is of another kind than the connection.
+    #[error("the QP is {got}, the connection is for {wanted}; make it of that kind")]
+    OtherKind {
+        /// What it is.
+        got: QpKind,
+        /// What it would have to be.
+        wanted: QpKind,
+    },
+    /// The connection manager did not take a call.
+    #[error(transparent)]
+    Cm(#[from] urxe_cm::Error),
+    /// A connection's id is at something else.
+    #[error("{call} needs {wanted}")]
+    IdState {
+        /// The call.
+        call: &'static str,
+        /// What would do.
+        wanted: &'static str,
+    },
+    /// An address to bind is not the device's.
+    #[error("{address} is not this device's address, which is {own}; bind to that one")]
+    NotOurs {
+        /// As given.
+        address: IpAddr,
+        /// The device's.
+        own: IpAddr,
+    },
+    /// The device cannot reach an address.
+    #[error("the device at {own} cannot reach {to}; give a peer's address of the same family")]
+    NoWay {
+        /// As given.
+        to: IpAddr,
+        /// The device's.
+        own: IpAddr,
+    },
+    /// A port to bind is another's.
+    #[error("port {port} is bound already, or none is free; choose another")]
+    PortTaken {
+        /// As asked for; 0 where any would have done.
+        port: u16,
+    },
+    /// The peer refuses a connection.
+    #[error("{} refuses the connection: {}{}", who(.peer), .reason, hint(*.reason))]
+    Refused {
+        /// Who.
+        peer: Option<SocketAddr>,
+        /// Why.
+        reason: RejReason,
+        /// Its program's, 148 bytes: zeros follow what it gave.
+        private_data: Vec<u8>,
+    },
+    /// The peer does not tell of a service's QP.
+    #[error("{} does not tell of the service's QP: {status}", who(.peer))]
+    NoService {
+        /// Who.
+        peer: Option<SocketAddr>,
+        /// Why.
+        status: SidrStatus,
+        /// Its program's, 136 bytes.
+        private_data: Vec<u8>,
+    },
+    /// The peer does not answer.
+    #[error(
+        "{} does not answer our {message}; is it there, and does it have a connection manager?",
+        who(.peer)
+    )]
+    Unreachable {
+        /// Who.
+        peer: Option<SocketAddr>,
+        /// What it does not answer.
+        message: urxe_cm::Message,
+    },
+    /// A connection ended before it stood.
+    #[error("the connection with {} has ended: {how}", who(.peer))]
+    Ended {
+        /// With whom.
+        peer: Option<SocketAddr>,
+        /// How.
+        how: urxe_cm::Closed,
+    },
     /// A peer did not say what was expected.
     #[error("the peer said `{got}`, wanted {wanted}")]
     Exchange {
@@ -87,6 +169,21 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+}
+
+fn who(peer: &Option<SocketAddr>) -> String {
+    peer.map_or_else(|| "the peer".to_owned(), |peer| peer.to_string())
+}
+
+/// What to do about a refusal, where that is plain.
+const fn hint(reason: RejReason) -> &'static str {
+    match reason {
+        RejReason::InvalidServiceId => "; nothing listens to that port there",
+        RejReason::ConsumerDefined => "; its program said so",
+        RejReason::StaleConnection => "; it remembers an old one of the QP: connect again",
+        RejReason::InvalidMtu => "; ask for a smaller path MTU",
+        _ => "",
+    }
 }
 
 impl Error {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use urxe_engine::{AsyncEvent, CqId, Event, Nic, QpId, SrqId};
 
 use crate::Error;
+use crate::cm::Watch;
 use crate::handle::Handle;
 
 /// A descriptor that counts: readable while it is not 0.
@@ -212,6 +214,8 @@ struct Routes {
     owners: HashMap<Affected, Asyncs>,
     /// All openings: what is of the whole device goes to each.
     all: Vec<Asyncs>,
+    /// What the connection manager is told, if there is one.
+    watch: Option<Arc<Watch>>,
 }
 
 impl Events {
@@ -220,6 +224,11 @@ impl Events {
         let all = &mut self.0.lock().all;
         all.retain(|asyncs| asyncs.strong_count() != 0);
         all.push(Arc::downgrade(asyncs));
+    }
+
+    /// The connection manager is told of MADs and of connections whose data has come.
+    pub(crate) fn watch(&self, watch: &Arc<Watch>) {
+        self.0.lock().watch = Some(Arc::clone(watch));
     }
 
     /// Completion events of `cq` go to `channel` from now on.
@@ -265,7 +274,18 @@ impl Routes {
         let mut completion = false;
         while let Some(event) = nic.take_event() {
             match event {
-                Event::Async(event) => self.tell(event),
+                Event::Async(event) => {
+                    if let (AsyncEvent::CommEst(qp), Some(watch)) = (event, &self.watch) {
+                        watch.established.lock().push(qp);
+                        watch.came.store(true, SeqCst);
+                    }
+                    self.tell(event);
+                }
+                Event::Completion(cq) if self.watch.as_ref().is_some_and(|w| w.cq == cq) => {
+                    if let Some(watch) = &self.watch {
+                        watch.came.store(true, SeqCst);
+                    }
+                }
                 Event::Completion(cq) => {
                     completion = true;
                     let channel = self.channels.get(&cq).and_then(Weak::upgrade);

@@ -66,6 +66,11 @@ impl Handle {
         if self.is_ours() { Ok(&self.open.device) } else { Err(Error::Forked) }
     }
 
+    /// Whether both are openings of one device.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.open, &other.open)
+    }
+
     /// Whether this process opened the device. Where it did not, a lock may be held by a thread
     /// that is not here, and nobody makes progress.
     pub(crate) fn is_ours(&self) -> bool {

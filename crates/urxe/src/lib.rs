@@ -49,6 +49,7 @@
 #![forbid(unsafe_code)]
 
 mod ah;
+pub mod cm;
 mod config;
 mod context;
 mod cq;

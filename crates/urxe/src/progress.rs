@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use urxe_engine::{AsyncEvent, Count, Drop as DropReason, Received, Time};
 use urxe_net::{RxBatch, RxPacket};
 
+use crate::cm::Manager;
 use crate::device::Device;
 use crate::events::wait;
 use crate::sink::{Sink, TRY_AGAIN};
@@ -67,7 +68,14 @@ impl Device {
         } else {
             self.tell();
         }
+        self.attend_connections();
         any
+    }
+
+    /// When the engine or the connection manager has something to do.
+    fn next_deadline(&self) -> Option<Time> {
+        let engine = self.nic.next_deadline().map(|deadline| deadline.at);
+        engine.into_iter().chain(self.cm.get().map(Manager::deadline)).min()
     }
 
     fn is_due(&self, now: Time) -> bool {
@@ -165,10 +173,7 @@ impl Device {
     pub(crate) fn posted(&self) {
         self.tell();
         let until = self.asleep_until.load(SeqCst);
-        if until != 0
-            && let Some(at) = self.nic.next_deadline()
-            && at.at.as_nanos() < until
-        {
+        if until != 0 && self.next_deadline().is_some_and(|at| at.as_nanos() < until) {
             self.wake.ring();
         }
     }
@@ -227,7 +232,7 @@ impl Device {
             (false, false) if self.nic.has_work() => Duration::ZERO,
             (false, false) => LOOK_UP,
         };
-        let deadline = self.nic.next_deadline().map_or(now + most, |d| d.at).min(now + most);
+        let deadline = self.next_deadline().map_or(now + most, |at| at.min(now + most));
         self.asleep_until.store(deadline.as_nanos(), SeqCst);
         let sleep = deadline.saturating_since(now);
         let sleep = self.port.next_deadline().map_or(sleep, |port| port.min(sleep));

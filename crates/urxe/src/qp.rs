@@ -15,6 +15,7 @@ use urxe_wire::{AckTimeout, Psn, QKey, Qpn, RnrTimer};
 
 use crate::device::Device;
 use crate::events::Affected;
+use crate::handle::Handle;
 use crate::sink::Sink;
 use crate::{Cq, Endpoint, Error, Mr, Mw, Pd, Srq, Xrcd};
 
@@ -149,11 +150,11 @@ impl<'a> QpBuilder<'a> {
         device.events.own(Affected::Qp(id), device);
         let needs = KeptAlive {
             _cqs: (send_cq.cloned(), recv_cq.cloned()),
-            _srq: self.srq.cloned(),
+            srq: self.srq.cloned(),
             _xrcd: self.xrcd.cloned(),
         };
         let groups = Mutex::default();
-        Ok(Qp { pd: self.pd.clone(), id, attr: self.attr, groups, _needs: needs })
+        Ok(Qp { pd: self.pd.clone(), id, attr: self.attr, groups, needs })
     }
 }
 
@@ -161,7 +162,7 @@ impl<'a> QpBuilder<'a> {
 #[derive(Debug)]
 struct KeptAlive {
     _cqs: (Option<Cq>, Option<Cq>),
-    _srq: Option<Srq>,
+    srq: Option<Srq>,
     _xrcd: Option<Xrcd>,
 }
 
@@ -189,12 +190,31 @@ pub struct Qp {
     attr: QpAttr,
     /// Multicast groups it is in.
     groups: Mutex<BTreeSet<IpAddr>>,
-    _needs: KeptAlive,
+    needs: KeptAlive,
 }
 
 impl Qp {
     fn live(&self) -> Result<&Device, Error> {
         self.pd.inner.device.live()
+    }
+
+    /// What [`Self::connect`] would set.
+    pub(crate) const fn wanted(&self) -> &QpAttr {
+        &self.attr
+    }
+
+    /// Whether its receives come from a shared queue.
+    pub(crate) const fn has_srq(&self) -> bool {
+        self.needs.srq.is_some()
+    }
+
+    /// A connection's QP is of its kind and device.
+    pub(crate) fn goes_with(&self, device: &Handle, kind: QpKind) -> Result<(), Error> {
+        if !self.pd.inner.device.is_same(device) {
+            return Err(Error::OtherDevice { what: "QP" });
+        }
+        let got = self.query()?.kind;
+        if got == kind { Ok(()) } else { Err(Error::OtherKind { got, wanted: kind }) }
     }
 
     /// Its number.

@@ -5,6 +5,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "the numbers of tests are small")]
 #![allow(unreachable_pub, reason = "a test program has no API")]
 
+mod connections;
 mod fork;
 mod lifetimes;
 mod loopback;

@@ -34,7 +34,7 @@ const ROOMS: &[Room] = &[
     room("urxe-net", &["urxe-wire"]),
     room("urxe-cm", &["urxe-wire"]),
     room("urxe-sim", &["urxe-engine", "urxe-memory", "urxe-net", "urxe-wire"]),
-    room("urxe", &["urxe-engine", "urxe-memory", "urxe-net", "urxe-wire"]),
+    room("urxe", &["urxe-cm", "urxe-engine", "urxe-memory", "urxe-net", "urxe-wire"]),
     room("urxe-lint", &["urxe-wire"]),
     room("urxe-ibverbs", &["urxe"]),
     room("urxe-rdmacm", &["urxe", "urxe-cm", "urxe-ibverbs"]),

@@ -206,6 +206,7 @@ impl Cm {
             initiator_depth: agreed.initiator_depth,
             srq: rep.srq,
             flow_control: rep.end_to_end_flow_control,
+            rnr_retry_count: rep.rnr_retry_count,
             ece: Ece { vendor_id: rep.vendor_id(), options: header.attribute_modifier },
             private_data: rep.private_data,
         };

@@ -229,6 +229,19 @@ impl Cm {
         Ok(agreed.attrs(qpn))
     }
 
+    /// As [`Self::attrs_for`] before it is known with which QP, that will expect `psn` first: with
+    /// what the request asks for as far as the device has it.
+    ///
+    /// # Errors
+    /// Where no request waits for an answer.
+    pub fn attrs_offered(&self, id: ConnId, psn: Psn) -> Result<QpAttrs, Error> {
+        let conn = self.conn(id)?;
+        let (State::ReqReceived, Some(remote)) = (conn.state, conn.keys.remote_qpn) else {
+            return Err(conn.wrong_state(id, "attrs_offered", "a REQ that was not answered"));
+        };
+        Ok(Agreed { rq_psn: psn, ..conn.agreed }.attrs(remote))
+    }
+
     fn accepted(&self, id: ConnId, with: &Accept<'_>) -> Result<(Agreed, Qpn), Error> {
         let conn = self.conn(id)?;
         let (State::ReqReceived, Some(remote)) = (conn.state, conn.keys.remote_qpn) else {
