@@ -135,13 +135,11 @@ impl<P: Port> Port for Tap<P> {
 
     fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
         let above = batch.record.replace(Vec::new());
+        // Until they are written no answer to them is, though one may come at once.
+        let mut file = self.shared.file.lock();
+        let now = (self.shared.clock)();
         let done = self.port.send(batch);
         let sent = std::mem::replace(&mut batch.record, above).unwrap_or_default();
-        if sent.is_empty() {
-            return done;
-        }
-        let now = (self.shared.clock)();
-        let mut file = self.shared.file.lock();
         for packet in &sent {
             file.add(now, Direction::Sent, packet.frame.clone(), packet.comment.as_deref());
         }
@@ -156,8 +154,8 @@ impl<P: Port> Port for Tap<P> {
         if n == 0 {
             return Ok(0);
         }
-        let now = (self.shared.clock)();
         let mut file = self.shared.file.lock();
+        let now = (self.shared.clock)();
         let mut next = file.next_record();
         for arrival in &mut batch.arrivals {
             arrival.record = Some(next);

@@ -1,5 +1,6 @@
 use std::io::Cursor;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -113,6 +114,38 @@ fn comments_stand_beside_their_packets() {
         &["NAK: sequence error"],
     ];
     assert_eq!(comments, wanted);
+}
+
+/// A port that looks, while it sends, whether the tap over it may write what another thread got.
+#[derive(Debug)]
+struct Looks {
+    port: crate::udp::UdpPort,
+    tap: OnceLock<TapHandle>,
+    free: AtomicBool,
+}
+
+impl Port for Arc<Looks> {
+    pass_on! {
+        self => self.port;
+        caps fd wait_writable join leave next_deadline serve stats check recv
+    }
+
+    fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
+        self.free.store(self.tap.get().unwrap().0.file.try_lock().is_some(), Ordering::Relaxed);
+        self.port.send(batch)
+    }
+}
+
+#[test]
+fn an_answer_is_not_written_before_what_it_answers() {
+    let (a, b) = (loopback(61), loopback(62));
+    let (tap, free) = (OnceLock::new(), AtomicBool::new(true));
+    let looks = Arc::new(Looks { port: udp(a), tap, free });
+    let tapped = Tap::new(Arc::clone(&looks), Buffer::default(), Clock::default().read()).unwrap();
+    looks.tap.set(tapped.handle()).unwrap();
+    send(&tapped, flow(a, b), 0..1);
+    assert_eq!(tapped.handle().counts(), (1, 0));
+    assert!(!looks.free.load(Ordering::Relaxed), "the file waits for what is being sent");
 }
 
 #[test]
