@@ -42,7 +42,8 @@ pub enum Profile {
     /// Nobody's.
     #[default]
     Strict,
-    /// Linux' rdma_rxe: MigReq 0, timers in ticks, another NAK after an RNR NAK.
+    /// Linux' rdma_rxe: MigReq 0, timers in ticks, another NAK after an RNR NAK, ACKs of duplicates
+    /// that go back behind READs.
     Rxe,
     /// ConnectX: a CNP with a NAK.
     ConnectX,
@@ -152,6 +153,10 @@ impl Lint {
                     self.unseen(frame);
                 } else if let Some(fact) = Fact::of(&packet, frame.number, frame.time) {
                     self.totals.packets += 1;
+                    if !packet::intact(&packet, &fact, whole, &mut self.report) {
+                        self.scratch = scratch;
+                        return self.report.take();
+                    }
                     packet::check(&packet, &fact, whole, &mut self.report);
                     if let Some(mad) = packet::mad(&packet, whole, &fact, &mut self.report) {
                         let made = self.exchanges.see(&mad, &fact, &mut self.report);

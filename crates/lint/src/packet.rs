@@ -52,12 +52,18 @@ pub(crate) fn check(packet: &Packet<'_>, fact: &Fact, whole: bool, report: &mut 
     sizes(packet, fact, place, report);
 }
 
-fn checksums(packet: &Packet<'_>, place: &Place, report: &mut Report) {
+/// Whether whoever gets a packet takes it; `whole` if every byte of it was captured.
+pub(crate) fn intact(packet: &Packet<'_>, fact: &Fact, whole: bool, report: &mut Report) -> bool {
     // IBA A17.3.3
-    if let Verdict::Bad { got, computed } = packet.icrc_verdict() {
+    let Verdict::Bad { got, computed } = packet.icrc_verdict() else { return true };
+    if whole {
         let hex = |bytes: [u8; 4]| format!("{:08x}", u32::from_be_bytes(bytes));
-        report.find(Rule::Icrc, place, "wrong ICRC", hex(got), hex(computed));
+        report.find(Rule::Icrc, &Place::of(fact), "wrong ICRC", hex(got), hex(computed));
     }
+    !whole
+}
+
+fn checksums(packet: &Packet<'_>, place: &Place, report: &mut Report) {
     if let Network::Ipv4 { header, options, .. } = &packet.network {
         let right = header.right_checksum(options);
         if header.checksum != right {

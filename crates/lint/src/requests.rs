@@ -45,6 +45,8 @@ pub(crate) struct Nak {
     pub(crate) psn: Psn,
     /// What it names was sent again.
     pub(crate) resent: bool,
+    /// What was to be sent next.
+    pub(crate) next: Option<Psn>,
 }
 
 /// An RNR NAK that has been seen.

@@ -69,7 +69,7 @@ rules! {
     Malformed "malformed" Violation "IBA 9.1, A17.3"
         "Lengths agree with each other, and headers hold what they can hold.";
     Icrc "icrc" Violation "IBA A17.3.3"
-        "The ICRC is right.";
+        "The ICRC is right. A packet whose ICRC is wrong is dropped, and so judged no further.";
     IpChecksum "ip-checksum" Violation "RFC 791 3.1"
         "The IPv4 header checksum is right (0, as offload leaves it, is a note).";
     UdpChecksum "udp-checksum" Violation "RFC 768"
@@ -128,13 +128,16 @@ rules! {
     ResponseAhead "response-ahead" Violation "IBA 9.7.6.1"
         "Only requests that were sent are answered. A note with `--lossy`.";
     AckBackward "ack-backward" Violation "IBA 9.7.5.1"
-        "ACKs never go back. A note where the MSN or other packets tell that one came late.";
+        "ACKs never go back. A note where the MSN or other packets tell that one came late, and \
+         with `--profile rxe`, which acknowledges a duplicate by the last SEND or WRITE, whatever \
+         READs it has answered since.";
     NakPsn "nak-psn" Violation "IBA 9.7.5.2.8"
         "A PSN sequence NAK names the first PSN that is missing.";
     NakAgain "nak-again" Violation "IBA 9.7.5.2.8"
         "A gap gets one NAK; then the responder is silent until the missing PSN comes.";
     NakIgnored "nak-ignored" Violation "IBA 9.7.5.2.8"
-        "The requester goes back to the PSN that a NAK names; it is not acknowledged before.";
+        "The requester goes back to the PSN that a NAK names; it is not acknowledged before. A \
+         note if nothing new was sent in between, for then it may have come late.";
     FatalAcked "fatal-acknowledged" Violation "IBA 9.7.5.2.8"
         "After a NAK that breaks the connection, nothing from that PSN on is acknowledged.";
     RnrEarly "rnr-early" Violation "IBA 9.7.5.2.8"

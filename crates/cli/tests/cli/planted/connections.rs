@@ -69,6 +69,13 @@ fn answer_from_nowhere(tape: &mut Tape) {
     tape.packet(end + 1, |p| p.roce.bth.dest_qp = Qpn::new(0x98));
 }
 
+/// The second packet of the last SEND comes late: it is acknowledged soon after a NAK for it.
+pub(super) fn late() -> Tape {
+    let mut tape = pingpong();
+    tape.answer(5, 44, 1_610_490, 4, SEQUENCE);
+    tape
+}
+
 pub(super) const PLANTS: &[Plant] = &[
     plant(Rule::Loss, pingpong, 2, |t| {
         t.copy(2, 4);
@@ -105,7 +112,8 @@ pub(super) const PLANTS: &[Plant] = &[
         // The gap, and what is sent again though it was not lost.
         &[(Rule::Loss, 2), (Rule::Duplicate, 7)],
     ),
-    plant(Rule::NakIgnored, pingpong, 46, |t| t.answer(5, 44, 1_610_490, 4, SEQUENCE)),
+    // The requester sends on before all is acknowledged.
+    plant(Rule::NakIgnored, pingpong, 46, |t| t.answer(5, 43, 1_610_490, 4, SEQUENCE)),
     plant(Rule::FatalAcked, pingpong, 46, |t| t.answer(5, 44, 1_610_492, 4, INVALID)),
     with(
         plant(Rule::RnrEarly, pingpong, 6, |t| {

@@ -78,6 +78,13 @@ fn each_planted_fault_is_found_and_nothing_else() {
 }
 
 #[test]
+fn what_came_late_behind_the_capture_is_no_violation() {
+    let (found, code) = judged("late", &connections::late());
+    assert_eq!(found, [("nak-ignored".to_owned(), 46, "note".to_owned())]);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
 fn every_rule_has_a_planted_fault() {
     let planted: BTreeSet<Rule> = all().map(|plant| plant.rule).collect();
     let bare: Vec<_> = Rule::ALL.iter().filter(|rule| !planted.contains(rule)).collect();

@@ -58,6 +58,11 @@ pub(super) const PLANTS: &[Plant] = &[
         t.bytes(50)[UDP_LEN + 1] = 24;
     }),
     plant(Rule::Icrc, pingpong, 5, |t| *t.bytes(5).last_mut().unwrap() ^= 1),
+    // Nor is judged what else such a packet says.
+    plant(Rule::Icrc, pingpong, 5, |t| {
+        t.packet(5, |p| p.roce.ext.aeth.as_mut().unwrap().msn = Psn::new(9));
+        *t.bytes(5).last_mut().unwrap() ^= 1;
+    }),
     plant(Rule::IpChecksum, pingpong, 5, |t| t.bytes(5)[24] ^= 1),
     plant(Rule::UdpChecksum, pingpong, 5, |t| {
         t.bytes(5)[UDP_LEN + 2..BTH].copy_from_slice(&[0x12, 0x34]);
