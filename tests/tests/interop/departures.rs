@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use urxe_lint::Rule;
+
 /// A departure, as the page tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Departure {
@@ -16,6 +18,14 @@ impl Departure {
     /// All, in the order of their letters.
     pub const ALL: [Self; 5] =
         [Self::FlushIcrc, Self::WindowRange, Self::LongSend, Self::StaleResponse, Self::Misaligned];
+
+    /// The rules that `urxe lint` finds broken by it, and no profile knows.
+    pub const fn breaks(self) -> &'static [Rule] {
+        match self {
+            Self::FlushIcrc => &[Rule::Icrc],
+            _ => &[],
+        }
+    }
 
     /// What it is, and what shows it.
     pub const fn text(self) -> &'static str {

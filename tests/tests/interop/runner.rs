@@ -1,12 +1,16 @@
 //! Runs cases one after the other, whatever happens to the guest.
 
 use std::fs;
+use std::io::BufReader;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rxe_lab::{Lab, Watch};
+use urxe_cli::capture::Capture;
+use urxe_cli::lint::{Summary, View, lint};
+use urxe_lint::{Profile, Rule};
 
 use crate::bench::{Bench, Column};
 use crate::cases::Case;
@@ -46,6 +50,7 @@ impl Runner {
         self.deadline.set(Some((case.name, watch.clone())));
         let result = attempt(case, column, &pcap, &watch);
         let expired = self.deadline.set(None);
+        let result = result.and_then(|met| judged(&pcap, case, &met).map(|()| met));
         let Err(why) = result else {
             let _ = fs::remove_file(&pcap);
             return result;
@@ -67,6 +72,24 @@ impl Runner {
         }
         Err(text)
     }
+}
+
+/// Judges what passed in a case: neither side may break a rule of the protocol.
+fn judged(pcap: &Path, case: &Case, met: &Met) -> Result<(), String> {
+    let file = fs::File::open(pcap).map_err(|error| error.to_string())?;
+    let mut capture = Capture::new("the case's packets", BufReader::new(file))
+        .map_err(|error| error.to_string())?;
+    let options = urxe_lint::Options { profile: Profile::Rxe, ..urxe_lint::Options::default() };
+    let view = View { violations_only: true, ..View::default() };
+    let (mut text, mut summary) = (Vec::new(), Summary::default());
+    lint(&mut capture, options, &view, &mut text, &mut summary).map_err(|e| format!("{e:?}"))?;
+    let by_rxe = met.iter().flat_map(|departure| departure.breaks());
+    let excused: Vec<Rule> = by_rxe.chain(case.excused).copied().collect();
+    let broken = summary.totals.counts.iter().filter(|(_, count)| count.violations > 0);
+    if broken.map(|(rule, _)| rule).all(|rule| excused.contains(rule)) {
+        return Ok(());
+    }
+    Err(format!("urxe lint:\n{}", String::from_utf8_lossy(&text)))
 }
 
 /// Whether a guest that lives answers no more.
