@@ -49,6 +49,8 @@ pub(crate) struct Netlink(Mutex<Socket>);
 
 /// Header of a message: length, type, flags, sequence number, port.
 const HEADER: usize = 16;
+/// RTAX_MTU of Linux include/uapi/linux/rtnetlink.h; libc does not name it.
+const RTAX_MTU: u16 = 2;
 /// Neighbour states in which the address may be used: reachable, stale, delay, probe, noarp,
 /// permanent.
 const USABLE: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
@@ -63,12 +65,7 @@ impl Netlink {
 
     /// The way to `to` out of interface `index`; an error where there is none.
     pub(crate) fn route(&self, to: IpAddr, index: u32) -> io::Result<Route> {
-        let bits = if to.is_ipv4() { 32 } else { 128 };
-        // rtmsg: family, lengths of prefixes, then what the answer fills.
-        let body = [family(to), bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let attributes =
-            [(libc::RTA_DST, octets(to)), (libc::RTA_OIF, index.to_ne_bytes().to_vec())];
-        let answer = self.ask(libc::RTM_GETROUTE, &body, &attributes)?;
+        let answer = self.ask_route(to, (libc::RTA_OIF, index.to_ne_bytes().to_vec()))?;
         let kind = answer.get(7).copied().unwrap_or(0);
         let gateway = find(&answer, 12, libc::RTA_GATEWAY).and_then(address).or_else(|| {
             // A family, then a gateway of that family.
@@ -80,6 +77,38 @@ impl Netlink {
             libc::RTN_UNICAST => Ok(Route { local: false, gateway }),
             _ => Err(io::Error::from_raw_os_error(libc::EHOSTUNREACH)),
         }
+    }
+
+    /// Whether `address` is of this host.
+    pub(crate) fn is_local(&self, address: IpAddr) -> io::Result<bool> {
+        let answer = self.ask_route(address, (libc::RTA_UNSPEC, Vec::new()))?;
+        Ok(answer.get(7) == Some(&libc::RTN_LOCAL))
+    }
+
+    /// Bytes of the largest IP packet that fits the way from `from` to `to`, where a route says so
+    /// or a router has said so; `None` where the interface's MTU is all that counts, or nothing is
+    /// known.
+    pub(crate) fn path_mtu(&self, from: IpAddr, to: IpAddr) -> Option<u32> {
+        let source = if from.is_loopback() { libc::RTA_UNSPEC } else { libc::RTA_SRC };
+        let answer = self.ask_route(to, (source, octets(from))).ok()?;
+        let metrics = find(&answer, 12, libc::RTA_METRICS)?;
+        let mtu = u32::from_ne_bytes(find(metrics, 0, RTAX_MTU)?.try_into().ok()?);
+        Some(mtu).filter(|&mtu| mtu != 0)
+    }
+
+    /// Asks for the way to `to`, which one attribute may say more of; none of kind `RTA_UNSPEC`.
+    fn ask_route(&self, to: IpAddr, more: (u16, Vec<u8>)) -> io::Result<Vec<u8>> {
+        let bits = if to.is_ipv4() { 32 } else { 128 };
+        // rtmsg: family, lengths of prefixes, then what the answer fills.
+        let mut body = [family(to), bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut attributes = vec![(libc::RTA_DST, octets(to))];
+        if more.0 == libc::RTA_SRC {
+            body[2] = bits;
+        }
+        if more.0 != libc::RTA_UNSPEC {
+            attributes.push(more);
+        }
+        self.ask(libc::RTM_GETROUTE, &body, &attributes)
     }
 
     /// What the kernel knows of the hardware address of `of` on interface `index`.
@@ -99,7 +128,18 @@ impl Netlink {
         // ifinfomsg: family, padding, hardware type, index, flags, change.
         let mut body = [0; 16];
         body[4..8].copy_from_slice(&index.to_ne_bytes());
-        let answer = self.ask(libc::RTM_GETLINK, &body, &[])?;
+        self.ask_link(&body, &[])
+    }
+
+    /// As [`Self::link`], of the interface of this name; that of a label, `eth0:1`, is meant too.
+    pub(crate) fn link_named(&self, name: &str) -> io::Result<LinkInfo> {
+        let name = name.split(':').next().unwrap_or(name);
+        let text = [name.as_bytes(), &[0]].concat();
+        self.ask_link(&[0; 16], &[(libc::IFLA_IFNAME, text)])
+    }
+
+    fn ask_link(&self, body: &[u8; 16], attributes: &[(u16, Vec<u8>)]) -> io::Result<LinkInfo> {
+        let answer = self.ask(libc::RTM_GETLINK, body, attributes)?;
         let short = || io::Error::from(io::ErrorKind::InvalidData);
         let hardware = answer.get(2..4).and_then(|b| b.try_into().ok()).ok_or_else(short)?;
         let mtu = find(&answer, 16, libc::IFLA_MTU).and_then(|b| b.try_into().ok());

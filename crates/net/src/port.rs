@@ -51,6 +51,13 @@ pub trait Port: Send + Sync + fmt::Debug {
     /// Where the group was not joined.
     fn leave(&self, group: IpAddr) -> Result<(), PortError>;
 
+    /// Bytes of the largest IP packet that the way to `to` carries, where the host knows more of it
+    /// than the interface's MTU: a route's own, or what a router has said.
+    fn route_mtu(&self, to: IpAddr) -> Option<u32> {
+        let _ = to;
+        None
+    }
+
     /// How long until the port has something to do though nothing arrives; `None`: no such thing is
     /// waiting. [`Self::fd`] is readable then, and [`Self::recv`] does it.
     fn next_deadline(&self) -> Option<Duration> {
@@ -121,6 +128,11 @@ macro_rules! pass_on {
             $below.leave(group)
         }
     };
+    (@route_mtu $this:ident, $below:expr) => {
+        fn route_mtu(&$this, to: std::net::IpAddr) -> Option<u32> {
+            $below.route_mtu(to)
+        }
+    };
     (@next_deadline $this:ident, $below:expr) => {
         fn next_deadline(&$this) -> Option<std::time::Duration> {
             $below.next_deadline()
@@ -147,7 +159,7 @@ pub(crate) use pass_on;
 impl<P: Port + ?Sized> Port for Box<P> {
     pass_on! {
         self => (**self);
-        caps send recv fd wait_writable join leave next_deadline serve stats check
+        caps send recv fd wait_writable join leave route_mtu next_deadline serve stats check
     }
 }
 
@@ -181,7 +193,8 @@ pub enum IcrcMode {
     /// Right, or right under the one IP identification that would make it so.
     #[default]
     Solve,
-    /// Right under the identification that is expected; no other.
+    /// Right under an identification that is expected, no other: 0, or the packet's place in the
+    /// run that it came in, as the host numbers segments.
     Strict,
     /// Not at all.
     Off,

@@ -21,7 +21,7 @@ use crate::udp::Interface;
 use crate::{Port, PortCaps, PortError, PortStats, RxBatch, TxBatch};
 
 mod discover;
-mod filter;
+pub(crate) mod filter;
 mod message;
 mod neighbour;
 mod open;
@@ -230,6 +230,10 @@ impl Port for RawPort {
         }
         .map_err(PortError::socket("leaving", group))?;
         self.set_filters(groups).map_err(PortError::socket("SO_ATTACH_FILTER", group))
+    }
+
+    fn route_mtu(&self, to: IpAddr) -> Option<u32> {
+        self.kernel.netlink.path_mtu(self.caps.address, to)
     }
 
     fn stats(&self) -> &PortStats {

@@ -51,7 +51,8 @@ stats! {
     /// Runs of packets of one size that came as one datagram, with receive offload; as many as
     /// packets without it.
     rx_runs,
-    /// Packets whose ICRC was right under another IP identification than the expected one.
+    /// Packets whose ICRC was right under another IP identification than those expected: 0, and the
+    /// place in a run.
     rx_icrc_solved,
     /// Packets whose ICRC was wrong.
     rx_icrc_bad,
@@ -63,8 +64,8 @@ stats! {
     rx_ip_checksum,
     /// Fragments: RoCEv2 has none.
     rx_fragment,
-    /// Packets that the host dropped because a socket's buffer was full (a raw port asks; a UDP
-    /// port leaves this to the host's own counters).
+    /// Packets that the host dropped because a socket's buffer was full; read every ten milliseconds
+    /// at most.
     rx_overrun,
     /// Packets to a group that the port did not join.
     rx_other_group,

@@ -6,42 +6,41 @@
 //! this host unless asked for.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::RwLock;
 use socket2::Socket;
 use urxe_wire::{Mtu, ROCE_UDP_PORT};
 
+use crate::netlink::Netlink;
 use crate::shared::{Seat, slot_of};
 use crate::sys::{self, Epoll};
 use crate::{Port, PortCaps, PortError, PortStats, RxBatch, TxBatch};
 
+mod drops;
 pub(crate) mod interface;
 mod message;
+mod near;
+mod send;
 mod socket;
 
 pub use interface::{Interface, interfaces};
 
+use drops::Drops;
+use message::Rx;
 pub(crate) use message::receive_one;
-use message::{Rx, Tx};
+use near::Near;
 pub(crate) use socket::{bind, enable_gro, socket_for};
 use socket::{open, source_socket};
 
 #[cfg(test)]
 mod tests;
 
-/// Segments of one call at most (Linux UDP_MAX_SEGMENTS of 6.12 is 128; older kernels take 64).
-const MAX_SEGMENTS: usize = 64;
-/// Bytes of one call at most: what one IPv4 datagram could be.
-const MAX_RUN: usize = 65_507;
 /// Source ports beside 4791 itself: flows are spread over them.
 const SOURCES: usize = 4;
-
-/// Destinations of which is remembered whether they are of this host.
-const NEAR: usize = 64;
 
 /// What a [`UdpPort`] is opened with.
 #[derive(Clone, Debug)]
@@ -78,14 +77,15 @@ pub struct UdpPort {
     /// Send only, each from a port of its own.
     sources: Vec<(u16, Socket)>,
     groups: RwLock<Vec<(IpAddr, Socket)>>,
-    /// Destinations, and whether they are of this host.
-    near: RwLock<Vec<(IpAddr, bool)>>,
+    near: Near,
+    netlink: Netlink,
     epoll: Epoll,
     /// Whose turn it is to be received from first.
     turn: AtomicUsize,
     buffer: usize,
     /// Set once the host refuses segmentation.
-    gso_refused: AtomicU64,
+    gso_refused: AtomicBool,
+    drops: Drops,
     /// The port that was sent from last.
     last: AtomicU16,
     stats: PortStats,
@@ -104,6 +104,8 @@ impl UdpPort {
         } else {
             (open(address, ROCE_UDP_PORT, config.buffer)?, None)
         };
+        let drops = Drops::new(&main).map_err(PortError::socket("SO_MEMINFO", address))?;
+        let netlink = Netlink::open().map_err(PortError::socket("netlink socket", address))?;
         let interface = interface::of(address)?;
         let (name, link_mtu) = (interface.name, interface.mtu);
         let mtu = path_mtu(&name, link_mtu, config.mtu)?;
@@ -137,11 +139,13 @@ impl UdpPort {
             seat,
             sources,
             groups: RwLock::default(),
-            near: RwLock::default(),
+            near: Near::default(),
+            netlink,
             epoll,
             turn: AtomicUsize::new(0),
             buffer: config.buffer,
-            gso_refused: AtomicU64::new(0),
+            gso_refused: AtomicBool::new(false),
+            drops,
             last: AtomicU16::new(ROCE_UDP_PORT),
             stats: PortStats::default(),
         })
@@ -156,55 +160,6 @@ impl UdpPort {
         }
     }
 
-    /// Whether an address is of this host; to ask each time would cost more than the send.
-    fn is_ours(&self, dst: IpAddr) -> bool {
-        if let Some((_, ours)) = self.near.read().iter().find(|(address, _)| *address == dst) {
-            return *ours;
-        }
-        let (ours, near) = (interface::is_ours(dst), &mut *self.near.write());
-        if near.len() == NEAR {
-            near.clear();
-        }
-        near.push((dst, ours));
-        ours
-    }
-
-    fn uses_gso(&self, dst: IpAddr) -> bool {
-        let near = || dst.is_loopback() || dst == self.caps.address || self.is_ours(dst);
-        self.gso_refused.load(Ordering::Relaxed) == 0 && self.gso.unwrap_or_else(near)
-    }
-
-    /// Sends the run at the front; says whether to go on.
-    fn send_run(&self, batch: &mut TxBatch, tx: &mut Tx) -> io::Result<bool> {
-        let flow = batch.packets[0].flow;
-        let (src_port, socket) = self.source(flow.src_port);
-        self.last.store(src_port, Ordering::Relaxed);
-        let max = if self.uses_gso(flow.dst) { MAX_SEGMENTS } else { 1 };
-        let n = batch.run(0, max, MAX_RUN);
-        for i in 0..n {
-            // Segment i gets IP identification i.
-            batch.seal(i, src_port, u16::try_from(i).unwrap_or(0));
-        }
-        let first = &batch.packets[0].range;
-        let last = &batch.packets[n - 1].range;
-        let segment = (n > 1).then_some(first.len());
-        let bytes = batch.bytes(first.start..last.end);
-        let to = SocketAddr::new(flow.dst, ROCE_UDP_PORT);
-        let sent = tx.send(socket.as_fd(), to, bytes, segment, &flow);
-        PortStats::add(&self.stats.tx_calls, 1);
-        match sent {
-            Ok(()) => {
-                PortStats::add(&self.stats.tx_packets, n as u64);
-                for i in 0..n {
-                    batch.note_sent_by_host(i, src_port, u16::try_from(i).unwrap_or(0));
-                }
-                batch.advance(n);
-                Ok(true)
-            }
-            Err(e) => self.on_send_error(&e, batch, n),
-        }
-    }
-
     /// Packets of one flow that the host gathers may be for several slots, and all are given to the
     /// first one's socket. The others are lost, once: then nothing is gathered any more.
     fn look_for_mixed_runs(&self, batch: &RxBatch) {
@@ -215,28 +170,6 @@ impl UdpPort {
             PortStats::add(&self.stats.rx_other_slot, strays);
             seat.mixed();
         }
-    }
-
-    /// A packet that can never go is counted and let go: to the peer it is lost.
-    fn on_send_error(&self, e: &io::Error, batch: &mut TxBatch, n: usize) -> io::Result<bool> {
-        let counter = match e.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS) => {
-                PortStats::add(&self.stats.tx_no_room, 1);
-                return Ok(false);
-            }
-            Some(libc::EINTR) => return Ok(true),
-            Some(libc::EINVAL | libc::EIO) if n > 1 => {
-                // This host has no segmentation for this socket: one by one from now on.
-                self.gso_refused.store(1, Ordering::Relaxed);
-                return Ok(true);
-            }
-            Some(libc::EMSGSIZE) => &self.stats.tx_too_long,
-            _ => &self.stats.tx_unreachable,
-        };
-        tracing::debug!(error = %e, packets = n, dst = %batch.packets[0].flow.dst, "not sent");
-        PortStats::add(counter, n as u64);
-        batch.advance(n);
-        Ok(true)
     }
 }
 
@@ -261,8 +194,7 @@ impl Port for UdpPort {
     }
 
     fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
-        let mut tx = Tx::default();
-        while !batch.is_empty() && self.send_run(batch, &mut tx)? {}
+        self.send_batch(batch);
         Ok(())
     }
 
@@ -279,6 +211,7 @@ impl Port for UdpPort {
                 None => rx.fill(self.main.as_fd(), self.caps.address)?,
             };
         }
+        self.drops.count(&self.main, &groups, &self.stats, false);
         drop(groups);
         let mut runs = rx.runs();
         if let Some(seat) = &self.seat {
@@ -323,8 +256,13 @@ impl Port for UdpPort {
     fn leave(&self, group: IpAddr) -> Result<(), PortError> {
         let groups = &mut *self.groups.write();
         let at = groups.iter().position(|(g, _)| *g == group);
-        groups.swap_remove(at.ok_or(PortError::NotJoined(group))?);
+        let (_, socket) = groups.swap_remove(at.ok_or(PortError::NotJoined(group))?);
+        self.drops.keep(&socket);
         Ok(())
+    }
+
+    fn route_mtu(&self, to: IpAddr) -> Option<u32> {
+        self.netlink.path_mtu(self.caps.address, to)
     }
 
     fn next_deadline(&self) -> Option<Duration> {
@@ -340,6 +278,7 @@ impl Port for UdpPort {
     }
 
     fn check(&self) -> Result<(), PortError> {
-        interface::check(self.caps.address, &self.caps.interface)
+        self.drops.count(&self.main, &self.groups.read(), &self.stats, true);
+        interface::check(&self.netlink, self.caps.address, &self.caps.interface)
     }
 }

@@ -133,7 +133,7 @@ fn give(bytes: u32) -> SockFilter {
 }
 
 /// Nothing at all.
-pub(super) fn nothing() -> [SockFilter; 1] {
+pub(crate) fn nothing() -> [SockFilter; 1] {
     [give(0)]
 }
 

@@ -1,6 +1,7 @@
 //! The host's interfaces and addresses.
 
 use std::ffi::CStr;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::PortError;
@@ -27,36 +28,49 @@ pub struct Interface {
 ///
 /// # Errors
 /// Where the host does not tell.
-pub fn interfaces() -> std::io::Result<Vec<Interface>> {
-    let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: writes a list to `list`, which is freed below.
-    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-        return Err(std::io::Error::last_os_error());
-    }
+pub fn interfaces() -> io::Result<Vec<Interface>> {
     // Not /sys, which shows the namespace that it was mounted in.
-    let netlink = Netlink::open();
+    let netlink = Netlink::open()?;
     let mut all = Vec::new();
-    let mut next = list;
-    while !next.is_null() {
-        // SAFETY: an entry of the list, which lives until it is freed.
-        let entry = unsafe { &*next };
-        next = entry.ifa_next;
-        let Some(address) = address_of(entry.ifa_addr) else {
-            continue;
-        };
+    each_address(|entry, address| {
         // SAFETY: the name of an entry is a C string.
         let name = unsafe { CStr::from_ptr(entry.ifa_name) };
         // SAFETY: as above.
         let index = unsafe { libc::if_nametoindex(entry.ifa_name) };
         let name = name.to_string_lossy().into_owned();
         let up = entry.ifa_flags & u32::try_from(libc::IFF_UP).unwrap_or(1) != 0;
-        let link = netlink.as_ref().ok().and_then(|n| n.link(index).ok());
+        let link = netlink.link(index).ok();
         let (mtu, ethernet) = link.map_or((1500, false), |l| (l.mtu, l.is_ethernet()));
         all.push(Interface { name, index, mtu, address, up, ethernet });
+    })?;
+    Ok(all)
+}
+
+/// All addresses of the host.
+pub(super) fn addresses() -> io::Result<Vec<IpAddr>> {
+    let mut all = Vec::new();
+    each_address(|_, address| all.push(address))?;
+    Ok(all)
+}
+
+fn each_address(mut see: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
+    let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: writes a list to `list`, which is freed below.
+    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut next = list;
+    while !next.is_null() {
+        // SAFETY: an entry of the list, which lives until it is freed.
+        let entry = unsafe { &*next };
+        next = entry.ifa_next;
+        if let Some(address) = address_of(entry.ifa_addr) {
+            see(entry, address);
+        }
     }
     // SAFETY: the list came from getifaddrs and nothing of it is used any more.
     unsafe { libc::freeifaddrs(list) };
-    Ok(all)
+    Ok(())
 }
 
 fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
@@ -88,23 +102,31 @@ pub(crate) fn of(address: IpAddr) -> Result<Interface, PortError> {
     all.iter().find(near).cloned().ok_or(PortError::NotOurs(address))
 }
 
-/// Whether the interface called `name` is up and still has `address`.
-pub(crate) fn check(address: IpAddr, name: &str) -> Result<(), PortError> {
+/// Whether the interface called `name` is up and the host still has `address`, as far as that can be
+/// known now. Takes no descriptor: a process without a free one still has its port.
+pub(crate) fn check(netlink: &Netlink, address: IpAddr, name: &str) -> Result<(), PortError> {
     if address.is_loopback() {
-        // Always there, and to ask takes descriptors.
+        // Always there.
         return Ok(());
     }
-    let interface = of(address)?;
-    if !interface.up {
-        return Err(PortError::Down(interface.name));
+    match netlink.link_named(name) {
+        Ok(link) if !link.up => return Err(PortError::Down(name.to_owned())),
+        Ok(_) => {}
+        Err(e) if is_shortage(&e) => return Ok(()),
+        Err(e) if e.raw_os_error() == Some(libc::ENODEV) => {
+            return Err(PortError::NoInterface(name.to_owned()));
+        }
+        Err(e) => return Err(PortError::socket("RTM_GETLINK", address)(e)),
     }
-    if interface.name != name && !name.is_empty() {
-        return Err(PortError::NotOurs(address));
+    match netlink.is_local(address) {
+        Ok(true) => Ok(()),
+        Err(e) if is_shortage(&e) => Ok(()),
+        Ok(false) | Err(_) => Err(PortError::NotOurs(address)),
     }
-    Ok(())
 }
 
-/// Whether an address is of this host.
-pub(super) fn is_ours(address: IpAddr) -> bool {
-    interfaces().is_ok_and(|all| all.iter().any(|i| i.address == address))
+/// Whether the host says with an error that it has not enough of something now.
+pub(crate) fn is_shortage(e: &io::Error) -> bool {
+    let errors = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS, libc::EAGAIN];
+    e.kind() == io::ErrorKind::Interrupted || e.raw_os_error().is_some_and(|e| errors.contains(&e))
 }

@@ -64,9 +64,13 @@ const UDP_NO_CHECK6_RX: i32 = 102;
 
 /// A socket that only sends, from a port the host chooses.
 pub(super) fn source_socket(address: IpAddr, buffer: usize) -> Result<(u16, Socket), PortError> {
-    let socket = open(address, 0, buffer)?;
-    let fail = PortError::socket("getsockname", address);
-    let local = socket.local_addr().map_err(&fail)?;
+    let fail = |call| PortError::socket(call, address);
+    let socket = socket_for(address, buffer)?;
+    socket.attach_filter(&crate::raw::filter::nothing()).map_err(fail("SO_ATTACH_FILTER"))?;
+    // Nobody reads it; where the host gives more, that costs nothing.
+    let _ = socket.set_recv_buffer_size(0);
+    bind(&socket, SocketAddr::new(address, 0))?;
+    let local = socket.local_addr().map_err(fail("getsockname"))?;
     let port = local.as_socket().map_or(0, |a| a.port());
     Ok((port, socket))
 }

@@ -120,3 +120,75 @@ fn errors_say_what_to_do() {
     assert!(matches!(group, PortError::NotAGroup { .. }), "{group}");
     assert!(port.leave("239.1.2.3".parse().unwrap()).is_err());
 }
+
+/// Whoever sends to a port that urxe only sends from fills no buffer with it.
+#[test]
+fn sockets_that_only_send_take_nothing_in() {
+    let a = loopback(7);
+    let port = UdpPort::open(&UdpConfig::new(a)).unwrap();
+    let stranger = std::net::UdpSocket::bind((loopback(8), 0)).unwrap();
+    for (number, socket) in &port.sources {
+        stranger.send_to(&[7; 64], (a, *number)).unwrap();
+        assert!(!sys::wait_readable(socket.as_fd(), 0).unwrap(), "port {number}");
+    }
+}
+
+#[test]
+fn what_a_full_buffer_loses_is_counted_also_of_groups_that_were_left() {
+    let (a, b) = (loopback(9), loopback(10));
+    let tx = UdpPort::open(&UdpConfig { gso: Some(false), ..UdpConfig::new(a) }).unwrap();
+    let rx = UdpPort::open(&UdpConfig { buffer: 4096, ..UdpConfig::new(b) }).unwrap();
+    let mut sent = 0;
+    let mut flood = |to| {
+        for _ in 0..10 {
+            let mut batch = TxBatch::new(64, 4200);
+            for psn in 0..20 {
+                push(&mut batch, flow(a, to), psn, 1024);
+            }
+            tx.send(&mut batch).unwrap();
+            assert!(batch.is_empty());
+            sent += 20;
+        }
+    };
+    flood(b);
+    let mut batch = RxBatch::new(64);
+    let mut came = 0;
+    let mut take = || loop {
+        match rx.recv(&mut batch).unwrap() as u64 {
+            0 => return came,
+            n => came += n,
+        }
+    };
+    let first = take();
+    rx.check().unwrap();
+    assert_eq!(first + rx.stats().snapshot().rx_overrun, 200);
+    let group = IpAddr::V4(Ipv4Addr::new(239, 4, 7, 91));
+    rx.join(group).unwrap();
+    flood(group);
+    let second = take();
+    rx.leave(group).unwrap();
+    rx.check().unwrap();
+    assert_eq!(second + rx.stats().snapshot().rx_overrun, 400);
+    assert!(second > first && second < 400, "{first}, {second}");
+}
+
+/// A socket that may not compute checksums cannot segment; packets that it does send show that.
+#[test]
+fn a_host_without_segmentation_is_sent_packets_one_by_one() {
+    let (a, b) = (loopback(11), loopback(12));
+    let tx = UdpPort::open(&UdpConfig::new(a)).unwrap();
+    let rx = UdpPort::open(&UdpConfig::new(b)).unwrap();
+    for socket in tx.sources.iter().map(|(_, socket)| socket).chain([&tx.main]) {
+        sys::set(socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
+    }
+    let mut batch = TxBatch::new(64, 4200);
+    for calls in [6, 5] {
+        let before = tx.stats().snapshot().tx_calls;
+        for psn in 0..5 {
+            push(&mut batch, flow(a, b), psn, 256);
+        }
+        tx.send(&mut batch).unwrap();
+        assert_eq!(tx.stats().snapshot().tx_calls - before, calls);
+        assert!(collect(&rx, 5, IcrcMode::Strict).iter().all(|p| p.2 == Verdict::Ok));
+    }
+}

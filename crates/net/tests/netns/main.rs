@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails so")]
 #![allow(unreachable_pub, reason = "a test program has no API")]
 
+mod host;
 mod impaired;
 mod link;
 mod namespace;
