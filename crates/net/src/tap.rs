@@ -17,7 +17,7 @@ use urxe_wire::Verdict;
 
 use crate::batch::Segment;
 use crate::port::pass_on;
-use crate::{IcrcMode, Port, Record, RxBatch, TxBatch, frame};
+use crate::{Port, Record, RxBatch, TxBatch, frame};
 
 mod file;
 #[cfg(test)]
@@ -130,7 +130,7 @@ impl TapHandle {
 impl<P: Port> Port for Tap<P> {
     pass_on! {
         self => self.port;
-        caps fd wait_writable join leave next_deadline serve stats check
+        caps fd wait_writable join leave route_mtu next_deadline serve stats check
     }
 
     fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
@@ -177,7 +177,7 @@ fn whole(segment: &Segment<'_>) -> Vec<u8> {
         let headers = headers.unwrap_or_else(|| segment.headers.to_vec());
         return [&headers, bytes].concat();
     }
-    let id = match segment.judge(IcrcMode::Solve) {
+    let id = match segment.look() {
         Verdict::OkSolvedId(id) => id,
         Verdict::Ok | Verdict::Bad { .. } => segment.nth,
     };

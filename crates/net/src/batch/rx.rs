@@ -150,10 +150,21 @@ impl RxBatch {
 impl Segment<'_> {
     /// What the ICRC says.
     pub(crate) fn judge(&self, mode: IcrcMode) -> Verdict {
-        let len = u16::try_from(self.bytes.len()).unwrap_or(0);
         if mode == IcrcMode::Off {
             return Verdict::Ok;
         }
+        match self.look() {
+            // A host gathers what comes in a row: segments that were numbered, or packets of a
+            // socket without segmentation, whose identification is 0.
+            Verdict::OkSolvedId(0) => Verdict::Ok,
+            Verdict::OkSolvedId(_) if mode == IcrcMode::Strict => BAD,
+            verdict => verdict,
+        }
+    }
+
+    /// What the ICRC says, and under which identification if that is not its place in the run.
+    pub(crate) fn look(&self) -> Verdict {
+        let len = u16::try_from(self.bytes.len()).unwrap_or(0);
         if !self.headers.is_empty() {
             // All that the ICRC covers was seen: there is nothing to solve for.
             return match frame::prefix(self.headers, self.nth, len) {
@@ -162,13 +173,8 @@ impl Segment<'_> {
             };
         }
         let Flow { src, dst, src_port, .. } = self.flow;
-        let Some(prefix) = IcrcPrefix::socket(src, dst, src_port, self.nth, len) else {
-            return BAD;
-        };
-        match mode {
-            IcrcMode::Strict => prefix.verify(self.bytes),
-            _ => prefix.verify_hidden_id(self.bytes),
-        }
+        let prefix = IcrcPrefix::socket(src, dst, src_port, self.nth, len);
+        prefix.map_or(BAD, |prefix| prefix.verify_hidden_id(self.bytes))
     }
 }
 

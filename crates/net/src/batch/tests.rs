@@ -3,7 +3,7 @@ use std::net::Ipv4Addr;
 use urxe_wire::Verdict;
 
 use super::*;
-use crate::IcrcMode;
+use crate::{IcrcMode, PortStats};
 
 fn flow(port: u16) -> Flow {
     let (src, dst) = (Ipv4Addr::new(127, 0, 0, 1).into(), Ipv4Addr::new(127, 0, 0, 2).into());
@@ -72,4 +72,35 @@ fn what_is_sealed_as_segment_n_is_right_as_segment_n_and_solved_for_otherwise() 
     assert_eq!(judge(&flow(5), 2, bytes, IcrcMode::Solve), Verdict::OkSolvedId(3));
     assert!(!judge(&flow(6), 3, bytes, IcrcMode::Solve).is_ok(), "another port");
     assert_eq!(judge(&flow(6), 3, bytes, IcrcMode::Off), Verdict::Ok);
+}
+
+/// A host gathers what comes in a row: segments that another host numbered, or packets that all have
+/// identification 0, as sockets without segmentation send them.
+#[test]
+fn in_a_run_both_the_place_and_0_are_expected_identifications() {
+    for (ids, solved) in [([0, 1, 2], 0), ([0, 0, 0], 0), ([7, 7, 7], 3)] {
+        let mut b = TxBatch::new(4, 1000);
+        let mut rx = RxBatch::new(1);
+        let mut run = Vec::new();
+        for (i, id) in ids.into_iter().enumerate() {
+            push(&mut b, 5, 100);
+            b.seal(i, 5, id);
+            run.extend_from_slice(b.bytes(b.packets[i].range.clone()));
+        }
+        let (len, stride) = (run.len(), run.len() / 3);
+        rx.bytes[..len].copy_from_slice(&run);
+        let flow = flow(5);
+        rx.arrivals.push(Arrival { flow, start: 0, len, stride, headers: 0, nth: 0, record: None });
+        for mode in [IcrcMode::Strict, IcrcMode::Solve] {
+            let stats = PortStats::default();
+            let mut right = 0;
+            rx.for_each(mode, &stats, |p| right += u64::from(p.verdict.is_ok()));
+            let stats = stats.snapshot();
+            if mode == IcrcMode::Strict {
+                assert_eq!((right, stats.rx_icrc_bad), (3 - solved, solved), "{ids:?}");
+            } else {
+                assert_eq!((right, stats.rx_icrc_solved), (3, solved), "{ids:?}");
+            }
+        }
+    }
 }

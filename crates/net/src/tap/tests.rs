@@ -7,6 +7,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use urxe_wire::{LinkType, Packet};
 
 use super::*;
+use crate::IcrcMode;
 use crate::TxBatch;
 use crate::impair::Impaired;
 use crate::testing::{Clock, drain, flow, loopback, packet, ready, send, udp};
