@@ -167,15 +167,16 @@ impl<P: Port> Impaired<P> {
 
 impl State {
     fn deadline(&self, now: Duration) -> Option<Duration> {
-        let retry = (!self.going.is_empty()).then_some(now + RETRY);
-        [self.tx.next(), self.rx.next(), retry].into_iter().flatten().min()
+        // What is due while the port below has no room can go no sooner than it is tried again.
+        let leaving = if self.going.is_empty() { self.tx.next() } else { Some(now + RETRY) };
+        leaving.into_iter().chain(self.rx.next()).min()
     }
 }
 
 impl<P: Port> Port for Impaired<P> {
     pass_on! {
         self => self.port;
-        caps wait_writable join leave serve stats check
+        caps wait_writable join leave route_mtu serve stats check
     }
 
     /// Takes all of `batch`: what the link holds is the link's.
