@@ -64,8 +64,8 @@ stats! {
     rx_ip_checksum,
     /// Fragments: RoCEv2 has none.
     rx_fragment,
-    /// Packets that the host dropped because a socket's buffer was full; read every ten milliseconds
-    /// at most.
+    /// Packets that the host dropped because a socket's buffer was full; read every ten
+    /// milliseconds at most.
     rx_overrun,
     /// Packets to a group that the port did not join.
     rx_other_group,

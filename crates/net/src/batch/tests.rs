@@ -74,8 +74,8 @@ fn what_is_sealed_as_segment_n_is_right_as_segment_n_and_solved_for_otherwise() 
     assert_eq!(judge(&flow(6), 3, bytes, IcrcMode::Off), Verdict::Ok);
 }
 
-/// A host gathers what comes in a row: segments that another host numbered, or packets that all have
-/// identification 0, as sockets without segmentation send them.
+/// A host gathers what comes in a row: segments that another host numbered, or packets that all
+/// have identification 0, as sockets without segmentation send them.
 #[test]
 fn in_a_run_both_the_place_and_0_are_expected_identifications() {
     for (ids, solved) in [([0, 1, 2], 0), ([0, 0, 0], 0), ([7, 7, 7], 3)] {

@@ -102,8 +102,8 @@ pub(crate) fn of(address: IpAddr) -> Result<Interface, PortError> {
     all.iter().find(near).cloned().ok_or(PortError::NotOurs(address))
 }
 
-/// Whether the interface called `name` is up and the host still has `address`, as far as that can be
-/// known now. Takes no descriptor: a process without a free one still has its port.
+/// Whether the interface called `name` is up and the host still has `address`, as far as that can
+/// be known now. Takes no descriptor: a process without a free one still has its port.
 pub(crate) fn check(netlink: &Netlink, address: IpAddr, name: &str) -> Result<(), PortError> {
     if address.is_loopback() {
         // Always there.
