@@ -32,8 +32,8 @@ pub enum PortError {
     },
     /// As many processes share the address as can.
     #[error(
-        "all {} places on {address} are taken, by the processes {holders}: end one, or give \
-         another address (`urxe ports` lists them)",
+        "all {} places on {address} are taken, by {holders}, or give another address (`urxe \
+         ports` lists them)",
         crate::shared::SEATS
     )]
     NoSlot {
@@ -63,6 +63,22 @@ pub enum PortError {
         address: IpAddr,
         /// Its process; 0 where that is not to be seen.
         broker: u32,
+    },
+    /// The broker of a shared address is gone for good.
+    #[error(
+        "the broker of {0} is gone and no other could be started, as was told then: open the \
+         device anew"
+    )]
+    NoBroker(IpAddr),
+    /// The user has too many descriptors on their way from process to process.
+    #[error(
+        "{address} cannot be shared: its sockets are kept on their way between processes, and of \
+         such descriptors a user may have as many as `ulimit -n` says: raise that, or do not \
+         share (--shared off)"
+    )]
+    TooManyInFlight {
+        /// The address.
+        address: IpAddr,
     },
     /// The address means an interface too, which a UDP port does not keep.
     #[error(

@@ -6,6 +6,7 @@
 //! the child, which tells its parent nothing by signal.
 
 use std::ffi::c_void;
+use std::hash::BuildHasher;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -13,6 +14,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use socket2::Socket;
 
+use super::message::Token;
 use super::{SLOTS, serve};
 
 /// What a broker has.
@@ -22,18 +24,29 @@ pub(super) struct Parts {
     pub(super) listener: OwnedFd,
     /// By slot.
     pub(super) sockets: [OwnedFd; SLOTS],
+    /// Of their names, by slot.
+    pub(super) tokens: Tokens,
     /// Where the sockets wait for a broker that comes after this one; see [`vault`].
     pub(super) vault: OwnedFd,
 }
 
-/// The receiving end of a pair of sockets in which a message with all sockets of a group waits.
-/// Whoever holds it keeps the group whole, at the price of one descriptor.
-pub(super) fn vault(sockets: &[OwnedFd; SLOTS]) -> Result<OwnedFd, Errno> {
+pub(super) type Tokens = [Token; SLOTS];
+
+/// Tokens that nobody can guess.
+pub(super) fn new_tokens() -> Tokens {
+    let keys = std::hash::RandomState::new();
+    std::array::from_fn(|slot| keys.hash_one(slot))
+}
+
+/// The receiving end of a pair of sockets in which a message with all sockets of a group waits, and
+/// the tokens of their names. Whoever holds it keeps the group whole, at the price of one descriptor.
+pub(super) fn vault(sockets: &[OwnedFd; SLOTS], tokens: &Tokens) -> Result<OwnedFd, Errno> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::os::fd::AsFd;
     let flags = SocketFlags::CLOEXEC;
     let (inner, outer) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    super::pass::send(inner.as_fd(), &[0], &sockets.each_ref().map(AsFd::as_fd))?;
+    let tokens = tokens.map(Token::to_ne_bytes);
+    super::pass::send(inner.as_fd(), tokens.as_flattened(), &sockets.each_ref().map(AsFd::as_fd))?;
     Ok(outer)
 }
 
@@ -165,6 +178,7 @@ fn become_broker(parts: &Parts) -> ! {
     let parts = Parts {
         address: parts.address,
         listener: own(&parts.listener),
+        tokens: parts.tokens,
         sockets: std::array::from_fn(|slot| own(&parts.sockets[slot])),
         vault: own(&parts.vault),
     };

@@ -70,8 +70,9 @@ pub(super) const ANSWER: usize = 1 + 4 * (SLOTS + 1);
 /// What the broker answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// A slot; its socket comes along, and what keeps the group, unless it was claimed.
-    Slot(u8),
+    /// A slot, and the token of its name; its socket comes along, and what keeps the group, unless
+    /// it was claimed.
+    Slot(u8, Token),
     /// All slots are taken.
     Full(Pids),
     /// Who has which slot, and how many MADs were for nobody.
@@ -80,15 +81,26 @@ pub(super) enum Answer {
     Done,
     /// Another has it.
     Refused,
+    /// The host refused it, with this `errno`.
+    Failed(i32),
 }
+
+/// What makes the name of a slot one that nobody else can know.
+pub(super) type Token = u64;
 
 impl Answer {
     /// Writes it to `out`; gives its length.
     pub(super) fn write(&self, out: &mut [u8; ANSWER]) -> usize {
         let (kind, pids, lost) = match self {
-            Self::Slot(slot) => {
+            Self::Slot(slot, token) => {
                 (out[0], out[1]) = (1, *slot);
-                return 2;
+                out[2..10].copy_from_slice(&token.to_ne_bytes());
+                return 10;
+            }
+            Self::Failed(errno) => {
+                out[0] = 7;
+                out[1..5].copy_from_slice(&errno.to_ne_bytes());
+                return 5;
             }
             Self::Done | Self::Refused => {
                 out[0] = if *self == Self::Done { 4 } else { 5 };
@@ -114,11 +126,14 @@ impl Answer {
             Some((pids.try_into().ok()?, *lost)).filter(|_| left.is_empty())
         };
         match bytes {
-            [1, slot] if usize::from(*slot) < SLOTS => Some(Self::Slot(*slot)),
+            [1, slot, token @ ..] if usize::from(*slot) < SLOTS => {
+                Some(Self::Slot(*slot, Token::from_ne_bytes(token.try_into().ok()?)))
+            }
             [2, rest @ ..] => words(rest).map(|(pids, _)| Self::Full(pids)),
             [3, rest @ ..] => words(rest).map(|(pids, lost)| Self::Who(pids, lost)),
             [4] => Some(Self::Done),
             [5] => Some(Self::Refused),
+            [7, errno @ ..] => Some(Self::Failed(i32::from_ne_bytes(errno.try_into().ok()?))),
             _ => None,
         }
     }

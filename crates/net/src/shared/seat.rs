@@ -37,6 +37,8 @@ pub(crate) struct Seat {
     address: IpAddr,
     /// Keeps the group whole if the broker dies.
     vault: Option<OwnedFd>,
+    /// Has the slot's name.
+    lease: Option<OwnedFd>,
     line: Mutex<Line>,
     /// Whose it is: a child of it that lets it go says nothing to the broker.
     pid: u32,
@@ -45,15 +47,18 @@ pub(crate) struct Seat {
     opened: Instant,
     /// When it was looked last whether the broker has said something, ns.
     looked: AtomicU64,
-    /// The broker is gone, and there shall be another.
-    lost: AtomicBool,
+    /// The broker is gone, and there shall be another: how long it is until that is tried again,
+    /// ms; 0 while there is one.
+    lost: AtomicU64,
+    /// Packets wait that came before an answer.
+    kept: AtomicBool,
 }
 
 /// The line to the broker.
 #[derive(Debug)]
 struct Line {
     /// The broker frees the slot when this closes. Where the broker is gone it is of use still: it
-    /// has the slot's name.
+    /// shows others that the slot is somebody's.
     connection: OwnedFd,
     state: State,
     /// Packets that came before an answer.
@@ -64,8 +69,12 @@ struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// The broker is gone, since then.
-    Lost(Instant),
+    /// The broker is gone.
+    Lost {
+        since: Instant,
+        /// When the next try is.
+        again: Instant,
+    },
     /// There will be none any more.
     Alone,
 }
@@ -116,12 +125,18 @@ impl Seat {
         let mut descriptors = Vec::with_capacity(2);
         let answer = talk::ask(&connection, Request::Take, until, |fd| descriptors.push(fd));
         match answer {
-            Ok(Answer::Slot(slot)) => {
+            Ok(Answer::Slot(slot, token)) => {
                 let mut descriptors = descriptors.into_iter();
                 let (Some(socket), vault) = (descriptors.next(), descriptors.next()) else {
                     return Err(fail(Errno::MFILE));
                 };
-                Ok(Some((socket.into(), Self::new(slot, address, vault, connection))))
+                let lease = name::lease(address, slot, token).map_err(fail)?;
+                Ok(Some((socket.into(), Self::new(slot, address, (vault, lease), connection))))
+            }
+            Ok(Answer::Failed(libc::ETOOMANYREFS)) => Err(PortError::TooManyInFlight { address }),
+            Ok(Answer::Failed(errno)) => {
+                let call = "the broker's passing of a socket";
+                Err(PortError::socket(call, address)(Errno::from_raw_os_error(errno).into()))
             }
             Ok(Answer::Full(pids)) => {
                 let holders = Sharing::new(&pids, 0).holders.iter().map(|h| h.pid).collect();
@@ -136,21 +151,28 @@ impl Seat {
         }
     }
 
-    fn new(slot: u8, address: IpAddr, vault: Option<OwnedFd>, connection: OwnedFd) -> Self {
-        if let Err(error) = name::lease(connection.as_fd(), address, slot) {
-            tracing::debug!(%error, slot, "the slot's name is somebody's");
+    fn new(
+        slot: u8,
+        address: IpAddr,
+        (vault, lease): (Option<OwnedFd>, OwnedFd),
+        connection: OwnedFd,
+    ) -> Self {
+        if let Err(error) = name::show(connection.as_fd(), address, slot) {
+            tracing::debug!(%error, slot, "another shows the slot to be its own");
         }
         let (waiting, services) = (VecDeque::new(), BTreeSet::new());
         Self {
             slot,
             address,
             vault,
+            lease: Some(lease),
             line: Mutex::new(Line { connection, state: State::Open, waiting, services }),
             pid: std::process::id(),
             told: AtomicBool::new(false),
             opened: Instant::now(),
             looked: AtomicU64::new(0),
-            lost: AtomicBool::new(false),
+            lost: AtomicU64::new(0),
+            kept: AtomicBool::new(false),
         }
     }
 
@@ -161,9 +183,12 @@ impl Seat {
 
     /// Packets of several slots came as one run: the host must not gather them any more.
     pub(crate) fn mixed(&self) {
-        if !self.told.swap(true, Ordering::Relaxed) {
-            // Without a broker there is nobody who could do it.
-            let _ = talk::say(&self.line.lock().connection, Request::Mixed);
+        // Without a broker there is nobody who could do it; the next one is told.
+        if !self.told.load(Ordering::Relaxed)
+            && let Some(line) = self.line.try_lock()
+            && talk::say(&line.connection, Request::Mixed).is_ok()
+        {
+            self.told.store(true, Ordering::Relaxed);
         }
     }
 
@@ -172,9 +197,14 @@ impl Seat {
         let line = &mut *self.line.lock();
         let request = if on { Request::Serve(service) } else { Request::Unserve(service) };
         let address = self.address;
+        if line.state == State::Alone && on {
+            return Err(PortError::NoBroker(address));
+        }
         // What is said to no broker is said to the next one when there is one.
         if line.state == State::Open {
-            match line.ask(request) {
+            let answer = line.ask(request);
+            self.kept.store(!line.waiting.is_empty(), Ordering::Relaxed);
+            match answer {
                 Ok(Answer::Refused) => return Err(PortError::ServiceTaken { service, address }),
                 Ok(_) | Err(Errno::CONNRESET | Errno::PIPE) => {}
                 Err(_) => {
@@ -196,16 +226,14 @@ impl Seat {
     pub(crate) fn attend(&self, epoll: &Epoll, mut give: impl FnMut(Flow, &[u8]) -> bool) -> usize {
         let now = u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let since = now.saturating_sub(self.looked.load(Ordering::Relaxed));
-        if u128::from(since) < LOOK.as_nanos() {
+        if u128::from(since) < LOOK.as_nanos() && !self.kept.load(Ordering::Relaxed) {
             return 0;
         }
         let Some(mut line) = self.line.try_lock() else { return 0 };
         self.looked.store(now, Ordering::Relaxed);
-        if line.state != State::Open {
-            self.rejoin(&mut line, epoll);
-            return 0;
+        if line.state == State::Open {
+            line.take_in(WAITING);
         }
-        line.take_in(WAITING);
         let mut given = 0;
         while let Some((came, packet)) = line.waiting.front() {
             if !give(self.flow(came), packet) {
@@ -214,18 +242,24 @@ impl Seat {
             line.waiting.pop_front();
             given += 1;
         }
-        if matches!(line.state, State::Lost(_)) {
-            self.lost.store(true, Ordering::Relaxed);
-            // It would be readable for ever.
-            let _ = epoll.remove(line.connection.as_fd());
+        if matches!(line.state, State::Lost { .. }) {
+            if self.lost.load(Ordering::Relaxed) == 0 {
+                // It would be readable for ever.
+                let _ = epoll.remove(line.connection.as_fd());
+            }
             self.rejoin(&mut line, epoll);
         }
+        self.kept.store(!line.waiting.is_empty(), Ordering::Relaxed);
         given
     }
 
     /// When it wants to be attended to though its descriptor is not readable.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
-        self.lost.load(Ordering::Relaxed).then_some(PAUSE)
+        if self.kept.load(Ordering::Relaxed) {
+            return Some(Duration::ZERO);
+        }
+        let pause = self.lost.load(Ordering::Relaxed);
+        (pause != 0).then(|| Duration::from_millis(pause))
     }
 
     fn flow(&self, came: &Came) -> Flow {
@@ -250,22 +284,31 @@ impl Line {
                 Ok(Heard::Answer(_)) => {}
                 Err(Errno::AGAIN) => return,
                 Err(_) => {
-                    self.state = State::Lost(Instant::now());
+                    let now = Instant::now();
+                    self.state = State::Lost { since: now, again: now };
                     return;
                 }
             }
         }
     }
 
-    /// Asks while packets may come.
     fn ask(&mut self, request: Request) -> Result<Answer, Errno> {
-        let until = Instant::now() + PATIENCE;
-        talk::say(&self.connection, request)?;
-        loop {
-            match talk::hear(&self.connection, until, drop)? {
-                Heard::Answer(answer) => return Ok(answer),
-                Heard::Packet(came, packet) => self.waiting.push_back((came, packet)),
-            }
+        ask(&self.connection, request, Instant::now() + PATIENCE, &mut self.waiting)
+    }
+}
+
+/// Asks while packets may come.
+fn ask(
+    connection: &OwnedFd,
+    request: Request,
+    until: Instant,
+    waiting: &mut VecDeque<(Came, Vec<u8>)>,
+) -> Result<Answer, Errno> {
+    talk::say(connection, request)?;
+    loop {
+        match talk::hear(connection, until, drop)? {
+            Heard::Answer(answer) => return Ok(answer),
+            Heard::Packet(came, packet) => waiting.push_back((came, packet)),
         }
     }
 }
@@ -275,7 +318,7 @@ impl Drop for Seat {
         if self.pid != std::process::id() {
             return;
         }
-        drop(self.vault.take());
+        drop((self.vault.take(), self.lease.take()));
         let line = self.line.get_mut();
         // When the broker closes its side the slot is free, and the address too if it was the last.
         if line.state == State::Open
@@ -289,5 +332,8 @@ impl Drop for Seat {
 
 /// Whether there are processes that have slots of an address, whose broker is gone.
 fn has_orphans(address: IpAddr) -> bool {
-    (0..).take(SLOTS).any(|slot| name::is_leased(address, slot))
+    (0..).take(SLOTS).any(|slot| name::is_shown(address, slot))
 }
+
+#[cfg(test)]
+mod tests;

@@ -204,7 +204,12 @@ impl Broker {
         };
         let socket = self.socket(slot).as_fd();
         group::clear(socket);
-        self.answer(index, Answer::Slot(slot), &[socket, self.parts.vault.as_fd()])?;
+        let token = self.parts.tokens[usize::from(slot)];
+        let descriptors = [socket, self.parts.vault.as_fd()];
+        if let Err(e) = self.answer(index, Answer::Slot(slot, token), &descriptors) {
+            // The host lets a user have only so many descriptors on their way.
+            return self.answer(index, Answer::Failed(e.raw_os_error()), &[]);
+        }
         self.register.forget(slot);
         self.seat(index, slot);
         self.next = slot + 1;
@@ -217,7 +222,8 @@ impl Broker {
         if !is_seat || self.holder(slot).is_some() {
             return self.answer(index, Answer::Refused, &[]);
         }
-        self.answer(index, Answer::Slot(slot), &[])?;
+        let token = self.parts.tokens[usize::from(slot)];
+        self.answer(index, Answer::Slot(slot, token), &[])?;
         self.seat(index, slot);
         Ok(())
     }
@@ -230,7 +236,8 @@ impl Broker {
 
     fn free_slot(&self) -> Option<u8> {
         // Its holder may not have come to this broker yet.
-        let leased = |slot| name::is_leased(self.parts.address, slot);
+        let Parts { address, tokens, .. } = &self.parts;
+        let leased = |slot| name::is_leased(*address, slot, tokens[usize::from(slot)]);
         let all = 1..=u8::try_from(SEATS).unwrap_or(63);
         let (before, behind) = (all.clone(), all);
         let behind = behind.filter(|&slot| slot >= self.next);

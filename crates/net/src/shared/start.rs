@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 
-use super::launch::{self, Parts};
+use super::launch::{self, Parts, Tokens};
+use super::message::Token;
 use super::{SLOTS, group, name, pass};
 use crate::PortError;
 
@@ -17,8 +18,12 @@ pub(super) fn anew(to: &SocketAddrUnix, address: IpAddr) -> Result<(), PortError
         return Ok(());
     };
     let sockets = launch::owned(group::open(address)?);
-    let vault = launch::vault(&sockets).map_err(fail("keeping the sockets"))?;
-    let parts = Parts { address, listener, sockets, vault };
+    let tokens = launch::new_tokens();
+    let vault = launch::vault(&sockets, &tokens).map_err(|e| match e {
+        Errno::TOOMANYREFS => PortError::TooManyInFlight { address },
+        e => fail("keeping the sockets")(e),
+    })?;
+    let parts = Parts { address, listener, sockets, tokens, vault };
     launch::launch(&parts).map_err(PortError::socket("starting the broker", address))?;
     tracing::debug!(%address, "broker started");
     Ok(())
@@ -34,19 +39,20 @@ pub(super) fn again(
     let Some(listener) = bind(to).map_err(fail("the broker's name"))? else {
         return Ok(());
     };
-    let sockets = look_into(vault).map_err(fail("reading the kept sockets"))?;
+    let (sockets, tokens) = look_into(vault).map_err(fail("reading the kept sockets"))?;
     let vault = vault.try_clone().map_err(PortError::socket("dup", address))?;
-    let parts = Parts { address, listener, sockets, vault };
+    let parts = Parts { address, listener, sockets, tokens, vault };
     launch::launch(&parts).map_err(PortError::socket("starting the broker", address))?;
     tracing::info!(%address, "the broker was gone and has been started again");
     Ok(())
 }
 
-/// The sockets in their order; they stay where they are too.
-fn look_into(vault: &OwnedFd) -> Result<[OwnedFd; SLOTS], Errno> {
+/// The sockets in their order, and the tokens; they stay where they are too.
+fn look_into(vault: &OwnedFd) -> Result<([OwnedFd; SLOTS], Tokens), Errno> {
     let mut all = Vec::with_capacity(SLOTS);
-    pass::recv(vault.as_fd(), &mut [0; 1], true, |fd| all.push(fd))?;
-    all.try_into().map_err(|_| Errno::MFILE)
+    let mut bytes = [[0; size_of::<Token>()]; SLOTS];
+    pass::recv(vault.as_fd(), bytes.as_flattened_mut(), true, |fd| all.push(fd))?;
+    Ok((all.try_into().map_err(|_| Errno::MFILE)?, bytes.map(Token::from_ne_bytes)))
 }
 
 /// `None` where another has the name.

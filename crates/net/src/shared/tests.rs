@@ -349,5 +349,23 @@ fn a_slot_whose_holder_has_not_come_back_yet_is_not_given_out() {
     assert!(matches!(Seat::take(here, 4096), Err(PortError::NoSlot { .. })));
 }
 
+/// Whoever can guess a name could take it, to keep the slot from those who share the address.
+#[test]
+fn a_slots_name_cannot_be_taken_by_who_does_not_share_the_address() {
+    let here = address(35);
+    let squatters: Vec<_> = (1..=63)
+        .map(|slot| {
+            let socket = name::socket().unwrap();
+            name::show(socket.as_fd(), here, slot).unwrap();
+            socket
+        })
+        .collect();
+    let first = shared(here);
+    assert_eq!(slot(&first), 1);
+    // Nor can those that have been seen be told to be ours.
+    assert!(!name::is_leased(here, 1, 0) && name::is_shown(here, 1));
+    drop(squatters);
+}
+
 mod codes;
 mod qp1;

@@ -84,10 +84,14 @@ impl fmt::Display for Holders {
         all.sort_unstable();
         all.dedup();
         let shown: Vec<_> = all.iter().take(SHOWN).map(u32::to_string).collect();
-        write!(f, "{}", shown.join(", "))?;
-        match all.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
+        if all.is_empty() {
+            return f.write_str("processes whose broker is gone: wait until they have another");
         }
+        write!(f, "the processes {}", shown.join(", "))?;
+        match all.len().saturating_sub(SHOWN) {
+            0 => {}
+            more => write!(f, " and {more} more")?,
+        }
+        f.write_str(": end one")
     }
 }

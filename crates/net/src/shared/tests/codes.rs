@@ -20,9 +20,14 @@ fn requests_and_answers_are_read_as_they_were_written() {
         }
     }
     let pids = std::array::from_fn(|slot| u32::try_from(slot).unwrap() * 7);
-    for answer in
-        [Answer::Slot(63), Answer::Full(pids), Answer::Who(pids, 5), Answer::Done, Answer::Refused]
-    {
+    for answer in [
+        Answer::Slot(63, u64::MAX - 1),
+        Answer::Full(pids),
+        Answer::Who(pids, 5),
+        Answer::Done,
+        Answer::Refused,
+        Answer::Failed(libc::ETOOMANYREFS),
+    ] {
         let mut bytes = [0xff; ANSWER];
         let len = answer.write(&mut bytes);
         assert_eq!(Answer::parse(&bytes[..len]), Some(answer));
@@ -30,7 +35,7 @@ fn requests_and_answers_are_read_as_they_were_written() {
             assert_eq!(Answer::parse(&bytes[..cut]), None, "{answer:?} cut to {cut}");
         }
     }
-    assert_eq!(Answer::parse(&[1, 64]), None, "there is no such slot");
+    assert_eq!(Answer::parse(&[1, 64, 0, 0, 0, 0, 0, 0, 0, 0]), None, "there is no such slot");
 }
 
 #[test]
@@ -48,9 +53,11 @@ fn what_came_is_read_as_it_was_written() {
 #[test]
 fn processes_are_named_as_far_as_that_helps() {
     let text = |pids: &[u32]| Holders(pids.to_vec()).to_string();
-    assert_eq!(text(&[7]), "7");
-    assert_eq!(text(&[9, 7, 9]), "7, 9");
-    assert_eq!(text(&[1, 2, 3, 4, 5, 6, 7]), "1, 2, 3, 4, 5 and 2 more");
+    assert_eq!(text(&[7]), "the processes 7: end one");
+    assert_eq!(text(&[9, 7, 9]), "the processes 7, 9: end one");
+    assert_eq!(text(&[1, 2, 3, 4, 5, 6, 7]), "the processes 1, 2, 3, 4, 5 and 2 more: end one");
+    let unknown = "processes whose broker is gone: wait until they have another";
+    assert_eq!(text(&[]), unknown);
 }
 
 #[test]

@@ -91,6 +91,23 @@ fn an_exchange_is_whose_the_service_is() {
     assert_eq!(who_shares(here).unwrap().unwrap().unrouted, 0);
 }
 
+/// A MAD that came before the broker's answer lies in no socket: the port must say that it is there.
+#[test]
+fn a_mad_that_comes_while_a_service_is_asked_for_wakes_whoever_waits() {
+    let (here, there) = (address(48), address(49));
+    let a = shared(here);
+    let peer = UdpPort::open(&UdpConfig::new(there)).unwrap();
+    let (one, two) = (ServiceId::tcp(1), ServiceId::tcp(2));
+    a.serve(one.0, true).unwrap();
+    send_mad(&peer, here, &req(one, CommId(5)), 1);
+    assert!(sys::wait_readable(a.fd(), 60_000).unwrap(), "the broker has handed it on");
+    a.serve(two.0, true).unwrap();
+    assert!(!sys::wait_readable(a.fd(), 0).unwrap());
+    assert_eq!(a.next_deadline(), Some(Duration::ZERO));
+    assert_eq!(mad(&a, there), req(one, CommId(5)));
+    assert_eq!(a.next_deadline(), None);
+}
+
 #[test]
 fn an_opening_that_comes_again_goes_where_it_went() {
     let (here, there) = (address(42), address(43));
