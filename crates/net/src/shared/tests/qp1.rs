@@ -91,7 +91,7 @@ fn an_exchange_is_whose_the_service_is() {
     assert_eq!(who_shares(here).unwrap().unwrap().unrouted, 0);
 }
 
-/// A MAD that came before the broker's answer lies in no socket: the port must say that it is there.
+/// A MAD that came before the broker's answer lies in no socket: the port says that it is there.
 #[test]
 fn a_mad_that_comes_while_a_service_is_asked_for_wakes_whoever_waits() {
     let (here, there) = (address(48), address(49));
