@@ -39,7 +39,8 @@ pub(super) fn new_tokens() -> Tokens {
 }
 
 /// The receiving end of a pair of sockets in which a message with all sockets of a group waits,
-/// and the tokens of their names. Whoever holds it keeps the group whole, at the price of one descriptor.
+/// and the tokens of their names. Whoever holds it keeps the group whole, at the price of one
+/// descriptor.
 pub(super) fn vault(sockets: &[OwnedFd; SLOTS], tokens: &Tokens) -> Result<OwnedFd, Errno> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::os::fd::AsFd;
