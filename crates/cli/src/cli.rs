@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::BenchArgs;
+use crate::cm::CmArgs;
 use crate::demo::DemoArgs;
 use crate::devinfo::DevinfoArgs;
 use crate::dissect::{Filter, TimeStyle};
@@ -51,6 +52,8 @@ pub enum Command {
     Devinfo(DevinfoArgs),
     /// Play ping-pong as ibv_rc_pingpong, ibv_uc_pingpong and ibv_ud_pingpong do
     Pingpong(PingpongArgs),
+    /// Try a connection by hand, each message shown and explained
+    Cm(CmArgs),
     /// Measure the data path beside raw UDP and TCP in the same minute
     Bench(BenchArgs),
     /// Run a program that uses libibverbs on an emulated NIC, as it is

@@ -7,7 +7,7 @@ use anstream::{AutoStream, ColorChoice};
 
 use crate::cli::{Cli, Color, Command};
 use crate::dissect::{self, Palette};
-use crate::{bench, demo, devinfo, doctor, log, pingpong, ports, programs, sim};
+use crate::{bench, cm, demo, devinfo, doctor, log, pingpong, ports, programs, sim};
 
 mod dissecting;
 mod input;
@@ -54,6 +54,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Ports(args) => ports::run(args, &colours, &mut out),
         Command::Doctor(args) => doctor::run(args, &colours, &mut out),
         Command::Pingpong(args) => pingpong::run(args, &mut out).map(|()| Done::Well),
+        Command::Cm(args) => cm::run(args, &colours, &mut out),
         Command::Bench(args) => bench::run(args, &colours, &mut out),
         Command::Run(args) => programs::run(args),
         Command::Env(args) => programs::env(args, &mut out).map(|()| Done::Well),

@@ -4,6 +4,7 @@
 pub mod bench;
 pub mod capture;
 pub mod cli;
+pub mod cm;
 pub mod common;
 pub mod demo;
 pub mod devinfo;

@@ -42,6 +42,11 @@ pub(crate) fn write_details(out: &mut String, palette: &Palette, mad: &Mad) {
             return;
         }
     };
+    write_message(out, palette, message);
+}
+
+/// Appends what a line says of a message.
+pub(crate) fn write_message(out: &mut String, palette: &Palette, message: &CmMessage) {
     let _ = write!(out, "  {}", paint(palette.cm, message.name()));
     message.for_each_field(&mut |name, _, value| {
         let Some((_, label)) = SHORT.iter().find(|(field, _)| *field == name) else { return };

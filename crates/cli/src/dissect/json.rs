@@ -93,9 +93,10 @@ fn packet_entries<M: SerializeMap>(map: &mut M, p: &RocePacket<'_>) -> Result<()
         map.serialize_entry("vlans", &vlans)?;
     }
     for header in &headers {
-        match header.name.strip_prefix("CM ") {
-            Some(message) => map.serialize_entry("cm", &Message { message, body: header })?,
-            None => map.serialize_entry(&key(header.name), header)?,
+        if header.name.starts_with("CM ") {
+            map.serialize_entry("cm", &Message::new(header))?;
+        } else {
+            map.serialize_entry(&key(header.name), header)?;
         }
     }
     if let Some(Mad::Bad(error)) = &p.mad {
@@ -116,9 +117,16 @@ pub(crate) fn exact(time: Timestamp) -> Box<RawValue> {
 }
 
 /// A CM message and its name.
-struct Message<'a> {
+pub(crate) struct Message<'a> {
     message: &'a str,
     body: &'a HeaderFields,
+}
+
+impl<'a> Message<'a> {
+    /// A message by its fields.
+    pub(crate) fn new(body: &'a HeaderFields) -> Self {
+        Self { message: body.name.strip_prefix("CM ").unwrap_or(body.name), body }
+    }
 }
 
 impl Serialize for Message<'_> {

@@ -17,8 +17,9 @@ use std::io::{self, Read, Write};
 
 use clap::ValueEnum;
 
+pub(crate) use cm::write_message;
 pub use filter::{Filter, FilterError, Subject};
-pub(crate) use json::exact;
+pub(crate) use json::{Message, exact};
 pub use live::Lines;
 pub(crate) use live::layout_of_ip;
 pub use style::{Palette, paint};
@@ -29,6 +30,11 @@ use crate::capture::{Capture, CaptureError, Frame, Timestamp};
 use json::Record;
 use line::Columns;
 use outcome::{Outcome, RocePacket};
+
+/// The fields of a CM message that is at hand, not in a file.
+pub(crate) fn message_fields(message: &urxe_wire::CmMessage) -> fields::HeaderFields {
+    cm::message(0, message)
+}
 
 /// What times count from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

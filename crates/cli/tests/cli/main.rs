@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as the test does")]
 
 mod bench;
+mod cm;
 mod command;
 mod corners;
 mod demo;
