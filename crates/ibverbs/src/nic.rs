@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use urxe::{Address, Caps, Config, Context, Error, Observer, Passage};
 
 use crate::call::Fail;
-use crate::report;
+use crate::{fork, report};
 
 /// The NIC, open.
 #[derive(Debug)]
@@ -47,6 +47,17 @@ impl Drop for Nic {
     fn drop(&mut self) {
         report::closes(&self.context);
     }
+}
+
+/// The parent's NIC is not this process's.
+///
+/// # Safety
+/// No other thread is there.
+pub(crate) unsafe fn in_child() {
+    // SAFETY: the caller's.
+    unsafe { fork::renew(&NIC, Weak::new()) };
+    // SAFETY: the caller's.
+    unsafe { fork::renew(&LAST, None) };
 }
 
 /// Does something with the NIC if it is open in this process and nobody is opening it.

@@ -11,7 +11,7 @@ use crate::context::{Opening, Owned};
 use crate::cq::Cq;
 use crate::handle::{Handled, by_handle};
 use crate::layout::{IbvQp, IbvQpEx, IbvQpInitAttr};
-use crate::object::{Held, Object, get, kind};
+use crate::object::{Held, Object, kind, ours};
 use crate::pd::Pd;
 use crate::qp_ex::Builder;
 use crate::srq::Srq;
@@ -81,7 +81,7 @@ impl Handled for Qp {
 
 /// The QP that C means.
 pub(crate) fn of(qp: *mut IbvQp) -> Result<&'static Object<Qp>, Fail> {
-    by_handle(get::<Qp>(qp.cast())?)
+    by_handle(ours::<Qp>(qp.cast())?)
 }
 
 /// Whether the bytes of a message are placed in the order of their addresses: all are, whatever

@@ -132,6 +132,15 @@ pub(crate) fn opened(nic: &Context) {
     });
 }
 
+/// What the parent has counted is not this process's.
+///
+/// # Safety
+/// No other thread is there.
+pub(crate) unsafe fn in_child() {
+    // SAFETY: the caller's.
+    unsafe { crate::fork::renew(&BOOK, Book::new()) };
+}
+
 /// The process closes its NIC.
 pub(crate) fn closes(nic: &Context) {
     let Some(path) = file().filter(|_| nic.is_ours()) else { return };

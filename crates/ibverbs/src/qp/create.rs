@@ -152,14 +152,13 @@ pub(crate) extern "C" fn destroy_qp(qp: *mut IbvQp) -> c_int {
         let object = for_destroy(get::<Qp>(qp.cast())?)?;
         let dying = Qp::pool().begin_end(object)?;
         let own = dying.own();
-        {
-            let books = &mut *own.opening.books.lock();
+        own.opening.strike(|books| {
             let qpn = own.qp.qpn();
             if books.qps.get(&qpn).is_some_and(|noted| std::ptr::eq(*noted, object)) {
                 books.qps.remove(&qpn);
             }
-        }
-        own.asyncs.wait();
+        });
+        own.asyncs.wait(&own.opening);
         Ok(())
     })
 }
@@ -187,14 +186,14 @@ pub(crate) unsafe extern "C" fn open_qp(
             return Err(Fail::invalid("only XRC_RECV QPs are shared"));
         }
         let domain = xrcd.own().xrcd.number();
-        let is = |object: &'static Object<Qp>| {
+        let found = Qp::pool().first(|object| {
             let own = object.own();
             let of = own.needs.xrcd.as_ref().map(|held| held.object().own().xrcd.number());
-            own.qp.qpn().value() == attr.qp_num && of == Some(domain)
-        };
+            let is = own.qp.qpn().value() == attr.qp_num && of == Some(domain);
+            (is && own.opening.is_ours()).then(|| Arc::clone(&own.qp))
+        });
         let why = || Fail::invalid(format!("the domain has no QP {:#x}", attr.qp_num));
-        let found = *Qp::pool().all(is).first().ok_or_else(why)?;
-        let qp = Arc::clone(&found.own().qp);
+        let qp = found.ok_or_else(why)?;
         let needs = Needs { xrcd: Some(xrcd.hold()), ..Needs::default() };
         let qp_context =
             if attr.comp_mask & 4 == 0 { std::ptr::null_mut() } else { attr.qp_context };

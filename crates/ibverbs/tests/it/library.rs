@@ -83,6 +83,7 @@ functions! {
     "IBVERBS_1.1" ibv_create_qp(pd: *mut IbvPd, init: *mut IbvQpInitAttr) -> *mut IbvQp;
     "IBVERBS_1.1" ibv_destroy_qp(qp: *mut IbvQp) -> c_int;
     "IBVERBS_1.1" ibv_modify_qp(qp: *mut IbvQp, attr: *mut IbvQpAttr, mask: c_int) -> c_int;
+    "IBVERBS_1.6" ibv_qp_to_qp_ex(qp: *mut IbvQp) -> *mut IbvQpEx;
     "IBVERBS_1.1" ibv_query_qp(
         qp: *mut IbvQp, attr: *mut IbvQpAttr, mask: c_int, init: *mut IbvQpInitAttr
     ) -> c_int;

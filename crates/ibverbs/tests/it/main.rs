@@ -4,10 +4,12 @@
 
 mod basics;
 mod events;
+mod fork;
 mod library;
 mod lookups;
 mod misuse;
 mod pair;
+mod process;
 mod programs;
 mod symbols;
 mod traffic;

@@ -32,6 +32,7 @@ pub(crate) fn open() -> *mut IbvContext {
 }
 
 /// A context with a PD, a CQ on a channel, a buffer of 4,096 bytes and its MR.
+#[derive(Clone, Copy)]
 pub(crate) struct Rig {
     pub(crate) context: *mut IbvContext,
     pub(crate) channel: *mut IbvCompChannel,
@@ -161,6 +162,67 @@ impl Rig {
         // SAFETY: from `new`.
         drop(unsafe { Box::from_raw(self.buffer.cast::<[u8; BUFFER]>()) });
     }
+}
+
+/// `IBV_QP_EX_WITH_SEND`.
+pub(crate) const SEND_OPERATION: u64 = 1 << 2;
+
+impl Rig {
+    /// A CQ that is read field by field, of all fields.
+    pub(crate) fn cq_ex(&self) -> *mut IbvCqEx {
+        let mut init = IbvCqInitAttrEx { cqe: 64, wc_flags: 0x8ff, ..IbvCqInitAttrEx::zero() };
+        // SAFETY: as the inline function does.
+        let cq =
+            unsafe { extended(self.context).create_cq_ex.unwrap()(self.context, &raw mut init) };
+        assert!(!cq.is_null(), "errno {}", errno());
+        cq
+    }
+
+    /// A QP whose requests `ibv_wr_*` builds, these operations of them.
+    pub(crate) fn qp_ex(&self, qp_type: c_int, cq: *mut IbvCq, operations: u64) -> *mut IbvQp {
+        let IbvQpInitAttr { cap, .. } = self.init(qp_type);
+        // PD and SEND_OPS_FLAGS.
+        let mut init = IbvQpInitAttrEx {
+            send_cq: cq,
+            recv_cq: cq,
+            cap,
+            qp_type,
+            sq_sig_all: 1,
+            comp_mask: 1 | 1 << 6,
+            pd: self.pd,
+            send_ops_flags: operations,
+            ..IbvQpInitAttrEx::zero()
+        };
+        // SAFETY: as the inline function does.
+        unsafe { extended(self.context).create_qp_ex.unwrap()(self.context, &raw mut init) }
+    }
+
+    /// Two of them, connected with each other.
+    pub(crate) fn pair_ex(
+        &self,
+        qp_type: c_int,
+        cq: *mut IbvCqEx,
+        operations: u64,
+    ) -> [*mut IbvQp; 2] {
+        let pair = [(); 2].map(|()| self.qp_ex(qp_type, cq.cast(), operations));
+        assert!(pair.iter().all(|qp| !qp.is_null()), "errno {}", errno());
+        self.connect(pair[0], pair[1]);
+        self.connect(pair[1], pair[0]);
+        pair
+    }
+}
+
+/// What stands before a context, as inline functions find it.
+pub(crate) fn extended(context: *mut IbvContext) -> VerbsContext {
+    let offset = std::mem::offset_of!(VerbsContext, context);
+    read(context.cast::<u8>().wrapping_sub(offset).cast())
+}
+
+/// The QP as one whose requests `ibv_wr_*` builds.
+pub(crate) fn to_ex(qp: *mut IbvQp) -> *mut IbvQpEx {
+    let qp = ibv_qp_to_qp_ex(qp);
+    assert!(!qp.is_null(), "errno {}", errno());
+    qp
 }
 
 /// What a live object shows, or an element of a list.
