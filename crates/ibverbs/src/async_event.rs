@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use urxe::AsyncEvent;
+use urxe::{AsyncEvent, Qpn};
 
 use crate::acks::wait_readable;
 use crate::call::{code, input, number, output};
@@ -32,9 +32,9 @@ fn take(opening: &Opening) -> Option<IbvAsyncEvent> {
     // Locked until it is counted: who destroys the object waits for all that were.
     let books = opening.books.lock();
     loop {
-        let event = opening.nic.take_async_event()?;
-        let of_qp = |qpn, event_type| {
-            let qp = books.qps.get(qpn)?;
+        let (event, user) = opening.nic.take_async_event_of()?;
+        let of_qp = |qpn: &Qpn, event_type| {
+            let qp = books.qps.get(&(*qpn, user))?;
             qp.own().asyncs.delivered();
             Some((qp.public().expose_provenance(), event_type))
         };

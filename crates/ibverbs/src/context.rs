@@ -11,6 +11,7 @@ use urxe::{CqId, Qpn};
 use crate::ah::Ah;
 use crate::call::{Fail, code, pointer};
 use crate::channel::Channel;
+use crate::clock::Epoch;
 use crate::cq::Cq;
 use crate::device::Device;
 use crate::dm::Dm;
@@ -45,6 +46,8 @@ pub(crate) struct Opening {
     /// The service level that datagrams' completions tell of (`URXE_WC_SL`, 0 to 15). UCX reads
     /// the kind of their IP header from it, as mlx5 has it: 10 is IPv4 and UDP.
     pub(crate) wc_sl: u8,
+    /// For completions' timestamps.
+    pub(crate) epoch: Epoch,
     pub(crate) books: Mutex<Books>,
 }
 
@@ -74,7 +77,8 @@ impl Opening {
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     pub(crate) cqs: HashMap<CqId, &'static Object<Cq>>,
-    pub(crate) qps: HashMap<Qpn, &'static Object<Qp>>,
+    /// With the number that its events come with; see [`urxe::QpShare`].
+    pub(crate) qps: HashMap<(Qpn, u32), &'static Object<Qp>>,
     pub(crate) srqs: HashMap<u32, &'static Object<Srq>>,
 }
 
@@ -112,8 +116,8 @@ pub(crate) extern "C" fn open_device(device: *mut IbvDevice) -> *mut IbvContext 
         }
         // SAFETY: it is open and nobody else's.
         let cmd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let (books, wc_sl) = (Mutex::default(), nic::wc_sl()?);
-        make(device, Arc::new(Opening { nic, _shared: shared, cmd, wc_sl, books }))
+        let (books, wc_sl, epoch) = (Mutex::default(), nic::wc_sl()?, Epoch::of(&nic));
+        make(device, Arc::new(Opening { nic, _shared: shared, cmd, wc_sl, epoch, books }))
     })
 }
 

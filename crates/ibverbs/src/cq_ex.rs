@@ -6,7 +6,6 @@ use parking_lot::Mutex;
 use urxe::{Completion, WcFlags};
 
 use crate::call::{Fail, code, input, or, pointer};
-use crate::clock;
 use crate::cq::{self, Cq, Wanted};
 use crate::domain::no_mask;
 use crate::layout::{IbvContext, IbvCqEx, IbvCqInitAttrEx, IbvWcTmInfo, Zero};
@@ -177,12 +176,14 @@ unsafe extern "C" fn read_dlid_path_bits(_cq: *mut IbvCqEx) -> u8 {
     0
 }
 
-unsafe extern "C" fn read_completion_ts(_cq: *mut IbvCqEx) -> u64 {
-    clock::monotonic()
+unsafe extern "C" fn read_completion_ts(cq: *mut IbvCqEx) -> u64 {
+    let Ok(object) = ours::<Cq>(cq) else { return 0 };
+    read(cq, |c| object.own().opening.epoch.monotonic(c))
 }
 
-unsafe extern "C" fn read_wallclock(_cq: *mut IbvCqEx) -> u64 {
-    clock::wall()
+unsafe extern "C" fn read_wallclock(cq: *mut IbvCqEx) -> u64 {
+    let Ok(object) = ours::<Cq>(cq) else { return 0 };
+    read(cq, |c| object.own().opening.epoch.wall(c))
 }
 
 unsafe extern "C" fn read_cvlan(_cq: *mut IbvCqEx) -> u16 {

@@ -22,7 +22,7 @@ use crate::object::Kind;
 use crate::pd::Pd;
 use crate::qp::Qp;
 use crate::srq::Srq;
-use crate::xrcd::Xrcd;
+use crate::xrcd::{self, Xrcd};
 use crate::{nic, report};
 
 /// What must be whole in a child.
@@ -96,6 +96,8 @@ extern "C" fn in_child() {
     unsafe { nic::in_child() };
     // SAFETY: likewise.
     unsafe { report::in_child() };
+    // SAFETY: likewise.
+    unsafe { xrcd::in_child() };
 }
 
 /// Unlocks what this thread, or one that is not here, has locked. Threads of the parent that wait

@@ -28,7 +28,7 @@ fn make(number: usize) -> &'static Object<Mark> {
 fn an_object_that_a_search_looks_at_lives_until_the_search_is_through() {
     // Elsewhere one is destroyed while a search looks at it: it can begin, and not end.
     let seen_dead = AtomicUsize::new(0);
-    for number in 0..MARKS {
+    for (number, ended) in ENDED.iter().enumerate() {
         let object = make(number);
         let (looking, look) = channel();
         std::thread::scope(|scope| {
@@ -41,14 +41,14 @@ fn an_object_that_a_search_looks_at_lives_until_the_search_is_through() {
                     looking.send(()).unwrap();
                     for _ in 0..20 {
                         std::thread::yield_now();
-                        let dead = ENDED[other.own().number].load(Ordering::SeqCst);
+                        let dead = ended.load(Ordering::SeqCst);
                         seen_dead.fetch_add(dead.into(), Ordering::SeqCst);
                     }
                 })
             });
             assert_eq!(found, Some(()));
         });
-        assert!(ENDED[number].load(Ordering::SeqCst));
+        assert!(ended.load(Ordering::SeqCst));
     }
     assert_eq!(seen_dead.into_inner(), 0);
 }

@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ibverbs::layout::*;
 
+use super::inline::*;
 use super::library::*;
 use super::pair::*;
 use super::process::*;
 
 const SEND: i32 = 2;
+/// `IBV_QP_EX_WITH_SEND`.
+const SEND_OPERATION: u64 = 1 << 2;
 
 /// Sends one message between two QPs of a context and waits for it.
 fn exchange(rig: &Rig) {
@@ -54,9 +57,7 @@ fn a_child_is_refused_its_parents_device_and_opens_its_own() {
 
 /// Asks for a completion event and has one completion come.
 fn armed(rig: &Rig) {
-    let ops = read(rig.context).ops;
-    // SAFETY: as the inline function does.
-    assert_eq!(unsafe { ops.req_notify_cq.unwrap()(rig.cq, 0) }, 0);
+    notify(rig.cq);
     exchange(rig);
 }
 
@@ -105,42 +106,31 @@ fn what_the_parent_has_begun_holds_up_no_child() {
     }
     let rig = Rig::new();
     let cq = rig.cq_ex();
-    let [one, two] = rig.pair_ex(RC, cq, SEND_OPERATION);
-    let (builds, reads) = (to_ex(one), read(cq));
+    let mut init = rig.init_ex(RC, SEND_OPERATION);
+    (init.send_cq, init.recv_cq) = (cq.0.cast(), cq.0.cast());
+    let [one, two] = rig.pair_ex(init);
     assert_eq!(post_recv(two, 7, &mut [rig.sge(64, 64)]), 0);
-    // SAFETY: as the inline functions do, here and below.
-    unsafe {
-        read(builds).wr_start.unwrap()(builds);
-        read(builds).wr_send.unwrap()(builds);
-        assert_eq!(read(builds).wr_complete.unwrap()(builds), 0);
-    }
-    // SAFETY: likewise.
-    while unsafe { reads.start_poll.unwrap()(cq, ptr::null_mut()) } != 0 {}
-    // SAFETY: likewise.
-    unsafe { read(builds).wr_start.unwrap()(builds) };
+    let builds = QpEx::of(one).number(1);
+    builds.start();
+    builds.wr_send();
+    assert_eq!(builds.complete(), 0);
+    while cq.start(none()) != 0 {}
+    builds.start();
     let seen = in_child(|| {
-        // SAFETY: likewise.
-        unsafe {
-            assert_eq!(reads.start_poll.unwrap()(cq, ptr::null_mut()), libc::EIO);
-            assert_eq!(reads.next_poll.unwrap()(cq), libc::EIO);
-            assert_eq!(reads.read_byte_len.unwrap()(cq), 0);
-            reads.end_poll.unwrap()(cq);
-            read(builds).wr_start.unwrap()(builds);
-            read(builds).wr_send.unwrap()(builds);
-            assert_eq!(read(builds).wr_complete.unwrap()(builds), libc::EIO);
-            read(builds).wr_abort.unwrap()(builds);
-        }
+        assert_eq!(cq.start(none()), libc::EIO);
+        assert_eq!(cq.next(), libc::EIO);
+        assert_eq!(cq.qp_num(), 0);
+        cq.end();
+        builds.start();
+        builds.wr_send();
+        assert_eq!(builds.complete(), libc::EIO);
+        builds.abort();
     });
     assert_eq!(seen, 0, "what the child saw");
-    // SAFETY: likewise.
-    unsafe {
-        read(builds).wr_abort.unwrap()(builds);
-        reads.end_poll.unwrap()(cq);
-    }
-    for qp in [one, two] {
-        assert_eq!(ibv_destroy_qp(qp), 0);
-    }
-    assert_eq!(ibv_destroy_cq(cq.cast()), 0);
+    builds.abort();
+    cq.end();
+    destroy(&[one, two]);
+    assert_eq!(ibv_destroy_cq(cq.0.cast()), 0);
     rig.close();
 }
 
@@ -167,11 +157,9 @@ fn locks_that_threads_hold_at_a_fork_hold_up_no_child() {
         return;
     }
     let rig = Rig::new();
+    let fd = read(rig.context).async_fd;
     // SAFETY: the descriptor is open.
-    assert_eq!(
-        unsafe { libc::fcntl(read(rig.context).async_fd, libc::F_SETFL, libc::O_NONBLOCK) },
-        0
-    );
+    assert_eq!(unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) }, 0);
     let (shared, stop) = (Shared(&rig), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for _ in 0..2 {

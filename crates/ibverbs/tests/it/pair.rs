@@ -11,8 +11,14 @@ use super::library::*;
 pub(crate) const RC: c_int = 2;
 pub(crate) const UC: c_int = 3;
 pub(crate) const UD: c_int = 4;
-/// `enum ibv_access_flags`: LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC, MW_BIND.
-pub(crate) const ALL: c_int = 0x1f;
+pub(crate) const XRC_SEND: c_int = 9;
+pub(crate) const XRC_RECV: c_int = 10;
+/// `enum ibv_access_flags`: LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC, MW_BIND,
+/// FLUSH_GLOBAL, FLUSH_PERSISTENT.
+pub(crate) const ALL: c_int = 0x31f;
+pub(crate) const LOCAL_WRITE: c_int = 1;
+pub(crate) const REMOTE_WRITE: c_int = 2;
+const MW_BIND: u32 = 0x10;
 /// `enum ibv_send_flags`.
 pub(crate) const SIGNALED: u32 = 2;
 
@@ -94,7 +100,7 @@ impl Rig {
             qp_state: 1,
             port_num: 1,
             qkey: 0x1234,
-            qp_access_flags: 0xf,
+            qp_access_flags: ALL.cast_unsigned() & !MW_BIND,
             path_mtu: 3,
             dest_qp_num: number,
             ah_attr: self.way(),
@@ -110,7 +116,7 @@ impl Rig {
         // MAX_DEST_RD_ATOMIC, MIN_RNR_TIMER; SQ_PSN, TIMEOUT, RETRY_CNT, RNR_RETRY,
         // MAX_QP_RD_ATOMIC.
         let masks: [c_int; 3] = match qp_type {
-            RC => [0x39, 0x12_9181, 0x1_2e01],
+            RC | XRC_SEND | XRC_RECV => [0x39, 0x12_9181, 0x1_2e01],
             UC => [0x39, 0x10_1181, 0x1_0001],
             _ => [0x71, 0x1, 0x1_0001],
         };
@@ -162,67 +168,6 @@ impl Rig {
         // SAFETY: from `new`.
         drop(unsafe { Box::from_raw(self.buffer.cast::<[u8; BUFFER]>()) });
     }
-}
-
-/// `IBV_QP_EX_WITH_SEND`.
-pub(crate) const SEND_OPERATION: u64 = 1 << 2;
-
-impl Rig {
-    /// A CQ that is read field by field, of all fields.
-    pub(crate) fn cq_ex(&self) -> *mut IbvCqEx {
-        let mut init = IbvCqInitAttrEx { cqe: 64, wc_flags: 0x8ff, ..IbvCqInitAttrEx::zero() };
-        // SAFETY: as the inline function does.
-        let cq =
-            unsafe { extended(self.context).create_cq_ex.unwrap()(self.context, &raw mut init) };
-        assert!(!cq.is_null(), "errno {}", errno());
-        cq
-    }
-
-    /// A QP whose requests `ibv_wr_*` builds, these operations of them.
-    pub(crate) fn qp_ex(&self, qp_type: c_int, cq: *mut IbvCq, operations: u64) -> *mut IbvQp {
-        let IbvQpInitAttr { cap, .. } = self.init(qp_type);
-        // PD and SEND_OPS_FLAGS.
-        let mut init = IbvQpInitAttrEx {
-            send_cq: cq,
-            recv_cq: cq,
-            cap,
-            qp_type,
-            sq_sig_all: 1,
-            comp_mask: 1 | 1 << 6,
-            pd: self.pd,
-            send_ops_flags: operations,
-            ..IbvQpInitAttrEx::zero()
-        };
-        // SAFETY: as the inline function does.
-        unsafe { extended(self.context).create_qp_ex.unwrap()(self.context, &raw mut init) }
-    }
-
-    /// Two of them, connected with each other.
-    pub(crate) fn pair_ex(
-        &self,
-        qp_type: c_int,
-        cq: *mut IbvCqEx,
-        operations: u64,
-    ) -> [*mut IbvQp; 2] {
-        let pair = [(); 2].map(|()| self.qp_ex(qp_type, cq.cast(), operations));
-        assert!(pair.iter().all(|qp| !qp.is_null()), "errno {}", errno());
-        self.connect(pair[0], pair[1]);
-        self.connect(pair[1], pair[0]);
-        pair
-    }
-}
-
-/// What stands before a context, as inline functions find it.
-pub(crate) fn extended(context: *mut IbvContext) -> VerbsContext {
-    let offset = std::mem::offset_of!(VerbsContext, context);
-    read(context.cast::<u8>().wrapping_sub(offset).cast())
-}
-
-/// The QP as one whose requests `ibv_wr_*` builds.
-pub(crate) fn to_ex(qp: *mut IbvQp) -> *mut IbvQpEx {
-    let qp = ibv_qp_to_qp_ex(qp);
-    assert!(!qp.is_null(), "errno {}", errno());
-    qp
 }
 
 /// What a live object shows, or an element of a list.

@@ -2,14 +2,25 @@
 
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc;
 use std::time::Duration;
 
 /// Runs one test of this program in a process of its own, as another role.
 pub(crate) fn as_another_process(test: &str, role: &str) -> ExitStatus {
+    as_another_process_with(test, role, &[])
+}
+
+/// The same, with settings.
+pub(crate) fn as_another_process_with(
+    test: &str,
+    role: &str,
+    settings: &[(&str, PathBuf)],
+) -> ExitStatus {
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", test, "--nocapture"]).env("URXE_TEST_ROLE", role);
+    child.envs(settings.iter().map(|(name, value)| (name, value)));
     let mut child = child.spawn().unwrap();
     let id = libc::pid_t::try_from(child.id()).unwrap();
     let (tell, told) = mpsc::channel();
