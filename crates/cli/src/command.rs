@@ -58,6 +58,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Bench(args) => bench::run(args, &colours, &mut out),
         Command::Run(args) => programs::run(args),
         Command::Env(args) => programs::env(args, &mut out).map(|()| Done::Well),
+        Command::TryDevfs(args) => programs::try_devfs(args),
         Command::Sim(args) => sim::run(args, &colours, &mut out)
             .map(|failed| Done::found(failed != 0))
             .map_err(Failure::from),

@@ -1,6 +1,5 @@
 //! Flags that all commands which open a device have. Each has its `URXE_*` variable.
 
-use std::env;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,9 +9,6 @@ use urxe::{Config, Error};
 
 use crate::command::palette;
 use crate::trace::Trace;
-
-/// The variable of `--trace`: it is none of [`Config::NAMES`], for what is shown is ours.
-pub(crate) const TRACE: &str = "URXE_TRACE";
 
 /// Settings of a device.
 #[derive(Clone, Debug, Default, Args)]
@@ -97,7 +93,7 @@ impl Common {
         for (name, value) in self.given() {
             config.set(name, &value)?;
         }
-        if trace_from_env()? || self.trace {
+        if config.trace {
             let stderr = io::stderr();
             config.observer = Some(Arc::new(Trace::new(palette(&stderr), stderr)));
         }
@@ -127,21 +123,8 @@ impl Common {
             ("rate", self.rate.clone()),
             ("faults", self.faults.clone()),
             ("seed", self.seed.map(|n| n.to_string())),
+            ("trace", self.trace.then(|| "on".to_owned())),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
-    }
-}
-
-/// Whether the environment asks for a trace.
-pub(crate) fn trace_from_env() -> Result<bool, Error> {
-    let value = env::var_os(TRACE).unwrap_or_default();
-    match value.to_str() {
-        Some("" | "off") => Ok(false),
-        Some("on") => Ok(true),
-        _ => Err(Error::Setting {
-            name: "TRACE".into(),
-            value: value.to_string_lossy().into_owned(),
-            problem: "wanted on or off".into(),
-        }),
     }
 }
