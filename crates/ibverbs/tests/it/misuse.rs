@@ -95,7 +95,7 @@ fn steps_that_a_qp_may_not_make_are_refused_and_leave_it_as_it_was() {
         attr.qp_state = qp_state;
         ibv_modify_qp(qp, &raw mut attr, mask)
     };
-    // To RTR, RTS and SQD from RESET; INIT without a port; a state that is none; bits that are none.
+    // To RTR, RTS and SQD from RESET; INIT without a port; a state and a bit that are none.
     for (state, mask) in [(2, 0x12_9181), (3, 0x1_2e01), (4, 1), (1, 0x19), (7, 1), (1, 1 << 30)] {
         assert_eq!(set(state, mask), libc::EINVAL, "{state} {mask:#x}");
         assert_eq!(read(qp).state, 0);
@@ -193,7 +193,8 @@ fn null_is_refused_by_every_call_that_takes_a_struct() {
     let nothing = std::ptr::null_mut;
     assert_eq!(ibv_query_device(rig.context, std::ptr::null_mut()), libc::EINVAL);
     assert_eq!(ibv_query_gid(rig.context, 1, 0, std::ptr::null_mut()), -1);
-    assert_eq!(ibv_query_gid(rig.context, 2, 0, &raw mut RawGid([0; 16])), -1);
+    let mut gid = RawGid([0; 16]);
+    assert_eq!(ibv_query_gid(rig.context, 2, 0, &raw mut gid), -1);
     assert_eq!(ibv_query_qp(qp, std::ptr::null_mut(), 0, std::ptr::null_mut()), libc::EINVAL);
     assert!(ibv_create_ah(rig.pd, std::ptr::null_mut()).is_null());
     assert!(ibv_create_srq(rig.pd, std::ptr::null_mut()).is_null());
