@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use urxe::{Interface, Sharing};
+use urxe::Sharing;
 use urxe_wire::ROCE_UDP_PORT;
 
 #[cfg(test)]
@@ -51,25 +51,21 @@ pub(crate) enum PortState {
     Taken,
     /// Processes of this user share it, and more can.
     Shared(Sharing),
-    /// The host refuses it for another reason.
-    Refused(String),
+    /// The host does not tell.
+    Unknown,
 }
 
-/// Tries to have UDP port 4791 of an address, and lets it go again.
-pub(crate) fn try_port(interface: &Interface) -> PortState {
-    let to = match interface.address {
-        IpAddr::V6(v6) if v6.is_unicast_link_local() => {
-            SocketAddrV6::new(v6, ROCE_UDP_PORT, 0, interface.index).into()
-        }
-        address => SocketAddr::new(address, ROCE_UDP_PORT),
-    };
-    match UdpSocket::bind(to) {
-        Ok(_) => PortState::Free,
-        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => {
-            urxe::who_shares(to.ip()).ok().flatten().map_or(PortState::Taken, PortState::Shared)
-        }
-        Err(e) => PortState::Refused(crate::capture::without_code(&e)),
+/// What UDP port 4791 of an address is, by those who have it. It is only looked at: who tried to
+/// have it would take it from one who comes at the same moment.
+pub(crate) fn port_state(address: IpAddr, holders: Option<&[Holder]>) -> PortState {
+    let Some(holders) = holders else { return PortState::Unknown };
+    // A socket of all IPv6 addresses has those of IPv4 too, unless it says otherwise, which the
+    // host's tables do not show.
+    let all = |of: IpAddr| of.is_unspecified() && (of.is_ipv6() || address.is_ipv4());
+    if !holders.iter().any(|holder| holder.address == address || all(holder.address)) {
+        return PortState::Free;
     }
+    urxe::who_shares(address).ok().flatten().map_or(PortState::Taken, PortState::Shared)
 }
 
 /// A socket that has UDP port 4791.
@@ -81,12 +77,12 @@ pub(crate) struct Holder {
     pub(crate) inode: u64,
 }
 
-/// Who has UDP port 4791 in this network namespace.
-pub(crate) fn holders() -> Vec<Holder> {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let mut all = held(&read("/proc/net/udp"));
-    all.extend(held(&read("/proc/net/udp6")));
-    all
+/// Who has UDP port 4791 in this network namespace; `None` where the host does not tell.
+pub(crate) fn holders() -> Option<Vec<Holder>> {
+    let mut all = held(&fs::read_to_string("/proc/net/udp").ok()?);
+    // A host without IPv6 has no such table.
+    all.extend(held(&fs::read_to_string("/proc/net/udp6").unwrap_or_default()));
+    Some(all)
 }
 
 /// The sockets of port 4791 in a table as /proc/net/udp is one.

@@ -64,7 +64,9 @@ pub(crate) fn run(
 ) -> Result<Done, Failure> {
     let all = urxe::interfaces().map_err(|e| format!("listing the interfaces: {e}"))?;
     let rights = host::has_capability(CAP_NET_RAW);
-    let rows = all.iter().map(|interface| row(interface, &host::try_port(interface), rights));
+    let holders = host::holders();
+    let state = |of: &Interface| host::port_state(of.address, holders.as_deref());
+    let rows = all.iter().map(|interface| row(interface, &state(interface), rights));
     if args.json {
         for row in rows {
             serde_json::to_writer(&mut *out, &row)?;
@@ -82,7 +84,7 @@ fn row(interface: &Interface, port: &PortState, rights: Option<bool>) -> Row {
     let udp = match port {
         PortState::Taken => "taken".to_owned(),
         PortState::Shared(sharing) => format!("shared by {}", sharing.holders.len()),
-        PortState::Refused(why) => why.clone(),
+        PortState::Unknown => "unknown".to_owned(),
         // Its packets would need the interface beside the address.
         PortState::Free if link_local => "link-local".to_owned(),
         PortState::Free => "free".to_owned(),

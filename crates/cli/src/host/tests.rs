@@ -1,3 +1,5 @@
+use std::net::UdpSocket;
+
 use super::*;
 
 #[test]
@@ -6,6 +8,29 @@ fn capabilities_are_a_hexadecimal_set() {
     assert_eq!(effective(status), Some(0x3000));
     assert_eq!(effective("Name:\turxe\n"), None);
     assert_eq!(effective("CapEff:\tall\n"), None);
+}
+
+/// Looked at, not tried: `urxe ports` takes nobody's port, not even for a moment.
+#[test]
+fn a_port_is_taken_by_who_has_its_address_or_all() {
+    let state = |address: &str, holders: &[&str]| {
+        let holder = |a: &&str| Holder { address: a.parse().unwrap(), inode: 1 };
+        let holders: Vec<_> = holders.iter().map(holder).collect();
+        port_state(address.parse().unwrap(), Some(&holders))
+    };
+    // Addresses for documentation, which nobody shares here.
+    for (address, holders, wanted) in [
+        ("192.0.2.1", &[][..], PortState::Free),
+        ("192.0.2.1", &["192.0.2.2", "2001:db8::1"], PortState::Free),
+        ("192.0.2.1", &["192.0.2.2", "192.0.2.1"], PortState::Taken),
+        ("192.0.2.1", &["0.0.0.0"], PortState::Taken),
+        ("192.0.2.1", &["::"], PortState::Taken),
+        ("2001:db8::1", &["::"], PortState::Taken),
+        ("2001:db8::1", &["0.0.0.0"], PortState::Free),
+    ] {
+        assert_eq!(state(address, holders), wanted, "{address} beside {holders:?}");
+    }
+    assert_eq!(port_state(Ipv4Addr::LOCALHOST.into(), None), PortState::Unknown);
 }
 
 #[test]
