@@ -1,5 +1,6 @@
 //! Flags that all commands which open a device have. Each has its `URXE_*` variable.
 
+use std::env;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,6 +10,9 @@ use urxe::{Config, Error};
 
 use crate::command::palette;
 use crate::trace::Trace;
+
+/// The variable of `--trace`: it is none of [`Config::NAMES`], for what is shown is ours.
+pub(crate) const TRACE: &str = "URXE_TRACE";
 
 /// Settings of a device.
 #[derive(Clone, Debug, Default, Args)]
@@ -89,11 +93,30 @@ impl Common {
     /// # Errors
     /// Where a value cannot be read; the error says what is wanted.
     pub fn config(&self) -> Result<Config, Error> {
-        let mut config = Config::from_env()?;
+        let config = Config::from_env()?;
+        self.over(config, trace_from_env()?)
+    }
+
+    /// As [`Self::config`]; variables that cannot be read are left out.
+    pub(crate) fn config_despite_variables(&self) -> Result<Config, Error> {
+        let mut config = Config::default();
+        for (name, value) in env::vars_os() {
+            if let Some(setting) = name.to_str().and_then(|name| name.strip_prefix("URXE_")) {
+                let mut changed = config.clone();
+                if changed.set(setting, &value.to_string_lossy()).is_ok() {
+                    config = changed;
+                }
+            }
+        }
+        self.over(config, trace_from_env().unwrap_or(false))
+    }
+
+    /// What the flags make of a configuration.
+    fn over(&self, mut config: Config, trace: bool) -> Result<Config, Error> {
         for (name, value) in self.given() {
             config.set(name, &value)?;
         }
-        if config.trace {
+        if trace || self.trace {
             let stderr = io::stderr();
             config.observer = Some(Arc::new(Trace::new(palette(&stderr), stderr)));
         }
@@ -123,8 +146,21 @@ impl Common {
             ("rate", self.rate.clone()),
             ("faults", self.faults.clone()),
             ("seed", self.seed.map(|n| n.to_string())),
-            ("trace", self.trace.then(|| "on".to_owned())),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// Whether the environment asks for a trace.
+pub(crate) fn trace_from_env() -> Result<bool, Error> {
+    let value = env::var_os(TRACE).unwrap_or_default();
+    match value.to_str() {
+        Some("" | "off") => Ok(false),
+        Some("on") => Ok(true),
+        _ => Err(Error::Setting {
+            name: "TRACE".into(),
+            value: value.to_string_lossy().into_owned(),
+            problem: "wanted on or off".into(),
+        }),
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(
     let settings = checks::settings();
     // Flags that cannot be read are bad usage; variables are what a doctor is asked about.
     let config = match settings.is_problem() {
-        true => Config::default(),
+        true => args.common.config_despite_variables()?,
         false => args.common.config()?,
     };
     let mut report = Report::new(args.common.json, *palette, out);

@@ -129,6 +129,20 @@ fn the_doctor_tells_of_variables_it_cannot_read_and_of_links_too_small() {
     }
 }
 
+/// A variable that cannot be read is a problem of its own; the device looked at is the one asked
+/// for all the same.
+#[test]
+fn the_doctor_looks_at_the_device_asked_for_though_a_variable_is_bad() {
+    let own = own(5);
+    let mut command = urxe(&["doctor", "--json", "--addr", &own]);
+    let output = command.env("URXE_MTU", "5").env("URXE_WINDOW", "64").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let all = objects(&output);
+    assert!(all[0]["found"].as_str().unwrap().contains("URXE_MTU=5"), "{}", all[0]);
+    assert_eq!(all[1]["found"], format!("{own} on lo, udp port: opened"));
+    assert!(all[13]["found"].as_str().unwrap().contains(&own), "{}", all[13]);
+}
+
 #[test]
 fn a_trace_is_of_both_ways_and_on_the_standard_error() {
     let output = run(&["doctor", "--trace", "--mtu", "4096"]);
