@@ -40,7 +40,9 @@ pub(super) fn run(
     // It ends when its handle is closed.
     let _ = passing.join();
     let said = report::text(&reports.read(), json, &palette(&io::stderr()));
-    tell(said.trim_end());
+    if !said.is_empty() {
+        tell(said.trim_end());
+    }
     drop(reports);
     Ok(ended(status))
 }
