@@ -7,6 +7,7 @@ use anstream::{AutoStream, ColorChoice};
 
 use crate::cli::{Cli, Color, Command};
 use crate::dissect::{self, Palette};
+use crate::ending::{self, Ended};
 use crate::{bench, cm, demo, devinfo, doctor, log, pingpong, ports, programs, sim};
 
 mod dissecting;
@@ -46,9 +47,33 @@ pub fn run(cli: &Cli) -> ExitCode {
     if let Err(why) = log::start() {
         return fail(&why);
     }
+    // A program that is run gets the signals itself, and the peer of a bench ends with the bench.
+    let passes_on = matches!(&cli.command, Command::Run(_) | Command::Env(_));
+    let is_peer = matches!(&cli.command, Command::Bench(args) if args.peer);
+    if !passes_on
+        && !is_peer
+        && let Err(why) = ending::watch()
+    {
+        return fail(&format!("signals cannot be watched for: {why}"));
+    }
+    let ended = ended(cli);
+    if let Some(signal) = ending::signal() {
+        let why = ended.as_ref().err().and_then(|why| why.downcast_ref::<Ended>());
+        return ExitCode::from(ending::say(signal, why));
+    }
+    match ended {
+        Ok(Done::Well) => ExitCode::SUCCESS,
+        Ok(Done::Found) => ExitCode::from(FOUND),
+        Ok(Done::Exit(status)) => ExitCode::from(status),
+        Err(why) if is_closed_pipe(&why) => ExitCode::SUCCESS,
+        Err(why) => fail(&why.to_string()),
+    }
+}
+
+fn ended(cli: &Cli) -> Result<Done, Failure> {
     let mut out = io::stdout().lock();
     let colours = palette(&out);
-    let ended = match &cli.command {
+    match &cli.command {
         Command::Demo(args) => demo::run(args, &colours, &mut out).map(|n| Done::found(n != 0)),
         Command::Devinfo(args) => devinfo::run(args, &colours, &mut out),
         Command::Ports(args) => ports::run(args, &colours, &mut out),
@@ -58,19 +83,11 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Bench(args) => bench::run(args, &colours, &mut out),
         Command::Run(args) => programs::run(args),
         Command::Env(args) => programs::env(args, &mut out).map(|()| Done::Well),
-        Command::TryDevfs(args) => programs::try_devfs(args),
         Command::Sim(args) => sim::run(args, &colours, &mut out)
             .map(|failed| Done::found(failed != 0))
             .map_err(Failure::from),
         Command::Dissect(args) => dissecting::run(args, colours, out),
         Command::Lint(args) => linting::run(args, colours, out),
-    };
-    match ended {
-        Ok(Done::Well) => ExitCode::SUCCESS,
-        Ok(Done::Found) => ExitCode::from(FOUND),
-        Ok(Done::Exit(status)) => ExitCode::from(status),
-        Err(why) if is_closed_pipe(&why) => ExitCode::SUCCESS,
-        Err(why) => fail(&why.to_string()),
     }
 }
 

@@ -19,6 +19,7 @@ pub mod sim;
 pub mod units;
 
 mod command;
+mod ending;
 mod host;
 mod trace;
 

@@ -24,6 +24,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::command::{Done, Failure};
 use crate::dissect::Palette;
+use crate::ending;
 use crate::units;
 use case::Case;
 use peer::Peer;
@@ -100,6 +101,7 @@ pub(crate) fn run(
     }
     let effort = args.effort();
     if args.in_process {
+        ending::at_once(String::new);
         in_process::run(effort, args.json, palette, out)?;
         return Ok(Done::Well);
     }
@@ -113,6 +115,14 @@ pub(crate) fn run(
     let bar = progress(&cases, effort, args.json);
     let mut report = Report::new(args.json, *palette, out);
     bar.suspend(|| report.head())?;
+    ending::at_once({
+        let bar = bar.clone();
+        // The devices have no files, and the other process ends with this one.
+        move || {
+            bar.finish_and_clear();
+            String::new()
+        }
+    });
     for case in &cases {
         bar.set_message(case.name.clone());
         let before = bar.position();

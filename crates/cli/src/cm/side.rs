@@ -12,6 +12,7 @@ use urxe::{Access, Config, Context, Cq, Error, Mr, Pd, QKey, Qp, QpKind, SendOp,
 use super::explain::text_of;
 use super::news::News;
 use super::{BothArgs, ConnectArgs, ListenArgs};
+use crate::ending;
 use crate::pingpong::Transport;
 
 /// Bytes of the longest message.
@@ -135,7 +136,8 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, news: Out<'_>) -> Res
     tell(news, "device", format!("{} connects with {}", host.context.address(), args.to));
     let options = options(&args.both);
     if args.both.transport == Transport::Ud {
-        return match resolve(&host.context, args.to, &options) {
+        let found = ending::blocking(&host.context, || resolve(&host.context, args.to, &options));
+        return match found.map_err(watching)? {
             Ok(Remote { ah, info }) => {
                 let (qpn, qkey) = (info.qpn.value(), info.qkey.0);
                 let text = format!("datagrams go to QP {qpn:#x} of {}, Q_Key {qkey:#x}", ah.dst);
@@ -145,7 +147,9 @@ pub(super) fn connect(args: &ConnectArgs, config: &Config, news: Out<'_>) -> Res
             Err(error) => failed(error, news).map(|()| false),
         };
     }
-    let connection = match Connection::connect(&host.context, args.to, host.qp()?, &options) {
+    let (context, qp) = (&host.context, host.qp()?);
+    let connect = || Connection::connect(context, args.to, qp, &options);
+    let connection = match ending::blocking(context, connect).map_err(watching)? {
         Ok(connection) => connection,
         Err(error) => return failed(error, news).map(|()| false),
     };
@@ -175,10 +179,16 @@ fn stay(
         }
     }
     if let Some(hold) = args.hold {
-        connection.closed_within(hold)?;
+        let until = Instant::now() + hold;
+        while ending::signal().is_none() && Instant::now() < until {
+            let left = until.saturating_duration_since(Instant::now());
+            if connection.closed_within(left.min(LOOK))?.is_some() {
+                break;
+            }
+        }
     }
     host.look(connection.qp(), news)?;
-    connection.disconnect()
+    ending::blocking(&host.context, || connection.disconnect()).map_err(watching)?
 }
 
 pub(super) fn listen(args: &ListenArgs, config: &Config, news: Out<'_>) -> Result<Well, Error> {
@@ -196,7 +206,12 @@ pub(super) fn listen(args: &ListenArgs, config: &Config, news: Out<'_>) -> Resul
         let mut working = Vec::new();
         let mut left = args.count;
         while left != Some(0) {
-            let incoming = listener.incoming()?;
+            let Some(incoming) = listener.incoming_within(LOOK)? else {
+                if ending::signal().is_some() {
+                    break;
+                }
+                continue;
+            };
             left = left.map(|left| left - 1);
             let (context, qp) = (context.clone(), qp.as_ref());
             working.push(scope.spawn(move || decide(args, context, incoming, qp, news)));
@@ -213,7 +228,7 @@ pub(super) fn listen(args: &ListenArgs, config: &Config, news: Out<'_>) -> Resul
     // What comes again is answered until no packet of theirs is under way.
     drop(listener);
     let start = Instant::now();
-    while !context.cm_stats().is_idle() && start.elapsed() < LINGER {
+    while !context.cm_stats().is_idle() && start.elapsed() < LINGER && ending::signal().is_none() {
         thread::sleep(LOOK);
     }
     Ok(well)
@@ -235,7 +250,9 @@ fn decide(
         if service.is_none() {
             incoming.wait_for_me(longest.unwrap_or(CmTimeout::MAX))?;
         }
-        thread::sleep(think);
+        if ending::sleep(think).is_err() {
+            return Ok(false);
+        }
     }
     if args.reject {
         incoming.reject(args.both.say.as_bytes())?;
@@ -246,7 +263,9 @@ fn decide(
         return Ok(true);
     }
     let host = Host::on(context, args.both.transport)?;
-    let connection = match incoming.accept(host.qp()?, &options(&args.both)) {
+    let (qp, options) = (host.qp()?, options(&args.both));
+    let accept = || incoming.accept(qp, &options);
+    let connection = match ending::blocking(&host.context, accept).map_err(watching)? {
         Ok(connection) => connection,
         Err(error) => {
             failed(error, news)?;
@@ -261,7 +280,15 @@ fn decide(
             tell(news, "closed", ending_text(&ending));
             return Ok(is_well(&ending));
         }
+        if ending::signal().is_some() {
+            let ending = ending::blocking(&host.context, || connection.disconnect());
+            return Ok(is_well(&ending.map_err(watching)??));
+        }
     }
+}
+
+fn watching(source: std::io::Error) -> Error {
+    Error::Host { call: "watching for signals", source }
 }
 
 fn stands(connection: &Connection) -> String {

@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::Failure;
 use crate::capture::{printable, without_code};
 use crate::dissect::Filter;
+use crate::ending::Readable;
 
 /// A capture that is open.
 pub(super) struct Input {
@@ -22,7 +24,11 @@ pub(super) struct Input {
 /// Opens a file; `-` is the standard input.
 pub(super) fn open(path: &Path) -> Result<Input, Failure> {
     if path.as_os_str() == "-" {
-        let (name, reader) = ("standard input".to_owned(), Box::new(io::stdin().lock()));
+        let name = "standard input".to_owned();
+        // Not through a buffer: what waits there does not show when the descriptor is waited for.
+        let stdin = io::stdin().as_fd().try_clone_to_owned();
+        let stdin = stdin.map_err(|e| format!("{name}: {}", without_code(&e)))?;
+        let reader = Box::new(Readable(File::from(stdin)));
         return Ok(Input { name, reader, stdin: true, len: None });
     }
     let name = path.display().to_string();
@@ -31,7 +37,7 @@ pub(super) fn open(path: &Path) -> Result<Input, Failure> {
         format!("{file}: {why}; give a pcap or pcapng file")
     })?;
     let len = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|data| data.len());
-    Ok(Input { name, reader: Box::new(file), stdin: false, len })
+    Ok(Input { name, reader: Box::new(Readable(file)), stdin: false, len })
 }
 
 /// All of `--filter` in one.

@@ -8,6 +8,8 @@ use urxe::{
     Access, Address, Config, Context, Cq, PortKind, PortStatsSnapshot, QpKind, SendOp, WcStatus,
 };
 
+use crate::ending;
+
 /// Bytes sent.
 const LEN: usize = 64 << 10;
 /// How long it may take: more than all retries of a packet.
@@ -81,7 +83,8 @@ fn pattern() -> Vec<u8> {
 }
 
 fn done(cq: &Cq, what: &str) -> Result<(), String> {
-    let completion = cq.wait_for(PATIENCE).map_err(|e| format!("{what}: {e}"))?;
+    let completion = ending::completion(cq, PATIENCE).map_err(|e| format!("{what}: {e}"))?;
+    let completion = completion.ok_or_else(|| format!("{what}: a signal came"))?;
     match completion.status {
         WcStatus::Success => Ok(()),
         _ => Err(format!("{what}: {}", completion.explain())),

@@ -4,13 +4,19 @@
 //! first and ends with `done` (rdma-core libibverbs/examples/rc_pingpong.c).
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{
+    IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs,
+};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use urxe::Endpoint;
 use urxe_wire::{Gid, Psn, Qpn};
 
 use crate::capture::without_code;
+use crate::ending;
 
 #[cfg(test)]
 mod tests;
@@ -121,7 +127,9 @@ impl Talk {
             if left.is_zero() {
                 return Err(ExchangeError::Silent(self.patience.as_secs()));
             }
-            self.stream.set_read_timeout(Some(left))?;
+            if !ending::readable(self.stream.as_fd(), Some(until))? {
+                continue;
+            }
             match self.stream.read(&mut buf[len..]) {
                 Ok(0) => break,
                 Ok(n) => len += n,
@@ -187,12 +195,30 @@ fn connect(host: &str, port: u16, patience: Duration) -> Result<Talk, ExchangeEr
         .map_err(|e| ExchangeError::Unknown { host: host.to_owned(), why: without_code(&e) })?;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in addresses {
-        match TcpStream::connect_timeout(&address, patience) {
+        match connect_to(address, patience) {
             Ok(stream) => return Talk::new(stream, patience),
             Err(e) => last = e,
         }
     }
     Err(fail(&last))
+}
+
+/// As [`TcpStream::connect_timeout`], which no signal ends.
+fn connect_to(address: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(e) => return Err(e.into()),
+    }
+    if !ending::writable(socket.as_fd(), Some(Instant::now() + patience))? {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    sockopt::socket_error(&socket)??;
+    let stream = TcpStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 /// The server's part: waits for a client. `ready` makes the QP ready for it before it is told.
@@ -206,6 +232,7 @@ pub(crate) fn server<E: From<ExchangeError>>(
     let broken = |e: io::Error| ExchangeError::from(e);
     let listener = listen(port)?;
     waiting(listener.local_addr().map_err(broken)?.port());
+    ending::readable(listener.as_fd(), None).map_err(broken)?;
     let (stream, _) = listener.accept().map_err(broken)?;
     drop(listener);
     let mut talk = Talk::new(stream, patience)?;

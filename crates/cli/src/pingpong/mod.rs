@@ -15,6 +15,7 @@ use urxe_wire::{AckTimeout, Mtu, QKey, RnrTimer};
 
 use crate::command::{Failure, tell};
 use crate::common::Common;
+use crate::ending::{self, Ended};
 
 /// Bytes before a datagram's payload.
 const GRH: usize = 40;
@@ -35,7 +36,8 @@ pub enum Transport {
 /// What to play, and with whom.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Made to play with the stock tools too (ibv_rc_pingpong -g 1 HOST), which has not been tried yet.\n\
+The stock tools can be the other side: ibv_rc_pingpong -g 1 HOST, where 1 is the index of their \
+RoCEv2 GID.\n\
 Exit status: 0 done; 2 bad usage, no connection, or a message that was lost or refused.")]
 pub struct PingpongArgs {
     /// Transport
@@ -236,7 +238,9 @@ impl<'a> Game<'a> {
             pending |= SEND;
         }
         while sent < iters || received < iters {
-            let done = self.next()?;
+            let Some(done) = self.next()? else {
+                return Err(Ended::after(format!("{received} of {iters} exchanges")));
+            };
             if done.status != WcStatus::Success {
                 return Err(done.explain().into());
             }
@@ -270,19 +274,27 @@ impl<'a> Game<'a> {
         })
     }
 
-    /// The next completion, polled for or slept for.
-    fn next(&self) -> Result<Completion, Failure> {
+    /// The next completion, polled for or slept for; `None` once a signal has come.
+    fn next(&self) -> Result<Option<Completion>, Failure> {
         let patience = Duration::from_secs(self.args.timeout);
+        // In a game that goes well, too, nobody would else look.
+        if ending::signal().is_some() {
+            return Ok(None);
+        }
         let Some(channel) = &self.channel else {
-            return Ok(self.cq.wait_for(patience)?);
+            return Ok(ending::completion(&self.cq, patience)?);
         };
+        let until = Instant::now() + patience;
         loop {
             if let Some(done) = self.cq.poll_one()? {
-                return Ok(done);
+                return Ok(Some(done));
             }
-            if channel.wait_event(patience)?.is_none() {
+            match ending::readable(channel.fd(), Some(until)) {
+                Ok(true) => while channel.take_event().is_some() {},
                 // Tells what the NIC counted.
-                return Ok(self.cq.wait_for(Duration::ZERO)?);
+                Ok(false) => return Ok(Some(self.cq.wait_for(Duration::ZERO)?)),
+                Err(_) if ending::signal().is_some() => return Ok(None),
+                Err(e) => return Err(e.into()),
             }
             self.cq.req_notify(urxe::Arm::Next)?;
         }

@@ -2,13 +2,14 @@
 
 use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use urxe_sim::{Run, Stats, Violation};
 
 use super::SimArgs;
+use crate::ending;
 
 /// What came of a seed.
 #[derive(Debug)]
@@ -31,7 +32,16 @@ pub(super) fn run_all(args: &SimArgs) -> Vec<SeedResult> {
     let next = AtomicU64::new(args.first_seed);
     let end = args.first_seed + args.seeds;
     let results = Mutex::new(Vec::new());
-    let failures = AtomicU64::new(0);
+    let (done, failures) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    ending::at_once({
+        let (bar, done, failures) = (bar.clone(), Arc::clone(&done), Arc::clone(&failures));
+        let seeds = args.seeds;
+        move || {
+            bar.finish_and_clear();
+            let [done, failed] = [done, failures].map(|n| n.load(Ordering::Relaxed));
+            format!("{done} of {seeds} seeds, {failed} of which failed")
+        }
+    });
     quietly(|| {
         let work = || {
             loop {
@@ -47,6 +57,7 @@ pub(super) fn run_all(args: &SimArgs) -> Vec<SeedResult> {
                 let (violation, stats) = (outcome.violation, outcome.stats);
                 let result = SeedResult { seed, violation, stats, hash: outcome.trace.hash() };
                 results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+                done.fetch_add(1, Ordering::Relaxed);
                 bar.inc(1);
             }
         };
