@@ -4,26 +4,31 @@ pub(crate) mod frame;
 mod memory;
 mod page;
 mod pcapng;
+mod place;
 mod recorder;
 mod steps;
 mod story;
 mod world;
 
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use urxe::Context;
+use urxe::{Config, Context, Mtu};
 
+use crate::capture::without_code;
 use crate::common::Common;
 use crate::dissect::{Palette, paint};
-use recorder::{Packet, Recorder};
+use crate::ending::{self, Ended as Signalled};
+use place::Places;
+use recorder::{Eye, Packet, Recorder};
 use steps::{STEPS, Step};
 use story::Told;
-use world::{Fault, Who, World};
+use world::{Fault, USUAL, Who, World};
 
 /// Where the demo puts its files, and how it tells.
 #[derive(Debug, Args)]
@@ -59,8 +64,9 @@ pub(crate) struct Report {
 /// All that is known when the demo has ended.
 struct Ended {
     reports: Vec<Report>,
-    /// When each step began.
-    starts: Vec<Duration>,
+    /// When each step began, and the addresses of alice and bob in it.
+    settings: Vec<(Duration, [IpAddr; 2])>,
+    mtu: Mtu,
     packets: Vec<Packet>,
     /// What is told of each packet.
     told: Vec<Told>,
@@ -76,21 +82,28 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> Result<usize, Failure> {
     let recorder = Arc::new(Recorder::default());
-    let calm = open(args, &recorder, false)?;
-    let rough = open(args, &recorder, true)?;
+    let mut config = args.common.config()?;
+    let mut places = Places::of(&mut config)?;
+    let calm = open(&config, &mut places, &recorder)?;
+    config.set("FAULTS", "tx.loss=5%")?;
+    let rough = open(&config, &mut places, &recorder)?;
     if !args.common.json {
         intro(out, palette, &calm)?;
     }
-    let (mut reports, mut starts) = (Vec::new(), Vec::new());
+    let (mut reports, mut settings) = (Vec::new(), Vec::new());
     for (nth, step) in STEPS.iter().enumerate() {
         recorder.begin(nth);
         let world = if step.lossy { &rough } else { &calm };
         let start = recorder.now();
         let outcome = (step.run)(world);
         let took = recorder.now().saturating_sub(start);
+        if ending::signal().is_some() {
+            let steps = STEPS.len();
+            return Err(Signalled::after(format!("{nth} of {steps} steps; no file is written")));
+        }
         world.settle();
         let packets = recorder.of(nth);
-        let told = story::tell(&packets, &recorder.pairs(nth));
+        let told = story::tell(&packets, &recorder.pairs(nth), world.full());
         let report = report(nth, step, outcome, &packets, took);
         if args.common.json {
             serde_json::to_writer(&mut *out, &report)?;
@@ -99,28 +112,30 @@ pub(crate) fn run(
             show(out, palette, args, &report, (&packets, &told), start)?;
         }
         reports.push(report);
-        starts.push(start);
+        settings.push((start, world.addresses()));
     }
-    let mut ended = Ended { reports, starts, packets: Vec::new(), told: Vec::new() };
+    let (mtu, packets, told) = (calm.mtu, Vec::new(), Vec::new());
+    let mut ended = Ended { reports, settings, mtu, packets, told };
     for nth in 0..STEPS.len() {
         let packets = recorder.of(nth);
-        ended.told.extend(story::tell(&packets, &recorder.pairs(nth)));
+        ended.told.extend(story::tell(&packets, &recorder.pairs(nth), calm.full()));
         ended.packets.extend(packets);
     }
     finish(args, palette, out, &recorder, &ended)
 }
 
-/// Two devices, on links that lose packets or do not.
-fn open(args: &DemoArgs, recorder: &Arc<Recorder>, lossy: bool) -> Result<World, Failure> {
-    let mut config = args.common.config()?;
-    config.observer = Some(crate::trace::both(config.observer, recorder.clone()));
-    if lossy {
-        config.set("FAULTS", "tx.loss=5%")?;
-    }
-    let (alice, bob) = (Context::open(&config)?, Context::open(&config)?);
-    recorder.meet(Who::Alice, alice.address());
-    recorder.meet(Who::Bob, bob.address());
-    Ok(World { alice: Arc::new(alice), bob: Arc::new(bob), recorder: Arc::clone(recorder) })
+/// Two devices of the same kind.
+fn open(config: &Config, places: &mut Places, recorder: &Arc<Recorder>) -> Result<World, Failure> {
+    let mut device = |who| -> Result<Arc<Context>, Failure> {
+        let eye = Arc::new(Eye { who, recorder: Arc::clone(recorder) });
+        let observer = Some(crate::trace::both(config.observer.clone(), eye));
+        Ok(Arc::new(places.open(&Config { observer, ..config.clone() })?))
+    };
+    let (alice, bob) = (device(Who::Alice)?, device(Who::Bob)?);
+    let carried = alice.query_port().active_mtu.min(bob.query_port().active_mtu);
+    // Who asks for a greater one wants to see it.
+    let mtu = if config.mtu.is_some() { carried } else { carried.min(USUAL) };
+    Ok(World { alice, bob, recorder: Arc::clone(recorder), mtu })
 }
 
 /// Writes the files, and says so.
@@ -154,17 +169,18 @@ fn finish(
 }
 
 fn told(path: &std::path::Path, e: &std::io::Error) -> Failure {
-    format!("{}: {e}; give a directory that can be written to by --out", path.display()).into()
+    let (path, why) = (path.display(), without_code(e));
+    format!("{path}: {why}; give a directory that can be written to by --out").into()
 }
 
 fn intro(out: &mut dyn Write, palette: &Palette, world: &World) -> std::io::Result<()> {
-    let (a, b) = (world.alice.address(), world.bob.address());
-    writeln!(
-        out,
-        "Two RoCEv2 NICs in this process: alice is {} and bob is {}, UDP port 4791.\n",
-        paint(palette.address, a),
-        paint(palette.address, b)
-    )
+    let [a, b] = world.addresses().map(|address| paint(palette.address, address));
+    let [alice, bob] = world.addresses();
+    let who = match alice == bob {
+        true => format!("alice and bob share {a}, their QPNs tell whose a packet is"),
+        false => format!("alice is {a} and bob is {b}"),
+    };
+    writeln!(out, "Two RoCEv2 NICs in this process: {who}, UDP port 4791.\n")
 }
 
 fn report(

@@ -45,8 +45,8 @@ function lanes(col) {
   const pairs = step.pairs;
   const qps = (who) => (pairs.length === 1 ? qp(pairs[0][who]) : `${pairs.length} QPs, ${qp(pairs[0][who])} to ${qp(pairs[pairs.length - 1][who])}`);
   const kinds = [...new Set(pairs.map((p) => p.kind))].join(", ");
-  const lane = (who, x) => `<div style="left:${x}px"><b>${who}</b><small>${kinds} ${qps(who)}</small></div>`;
-  $("lanes").innerHTML = lane("alice", Math.max(col.a, 70)) + lane("bob", Math.min(col.b, $("view").clientWidth - 70));
+  const lane = (who, x) => `<div style="left:${x}px"><b>${who}</b> <span>${step.addresses[who]}</span><small>${kinds} ${qps(who)}</small></div>`;
+  $("lanes").innerHTML = lane("alice", Math.max(col.a, 90)) + lane("bob", Math.min(col.b, $("view").clientWidth - 90));
 }
 
 function draw() {
@@ -71,7 +71,7 @@ function draw() {
       `<text class="gaptext" text-anchor="middle" x="${(col.a + col.b) / 2}" y="${y + (g.h * z) / 2 + 4}">⋮ ${g.text} ⋮</text>`);
   }
   for (const x of [col.a, col.b]) out.push(`<line class="life" x1="${x}" x2="${x}" y1="0" y2="${end}"/>`);
-  const taken = { alice: [], bob: [], chipalice: [], chipbob: [] };
+  const taken = { alice: [], bob: [], afar: [], chipalice: [], chipbob: [] };
   const free = (side, y, room, force) => {
     if (!force && taken[side].some((t) => Math.abs(t - y) < room)) return false;
     taken[side].push(y);
@@ -81,7 +81,9 @@ function draw() {
   // The one that is picked has its label before all others, and stands above them.
   visible.sort((p, q) => (p.nth === state.packet) - (q.nth === state.packet));
   const picked = visible[visible.length - 1];
-  if (picked && picked.nth === state.packet) free(picked.from, at(picked.y0), 0, true);
+  if (picked && picked.nth === state.packet) {
+    for (const line of picked.tells || picked.end ? [0, 16, 30] : [0]) free(picked.from, at(picked.y0) + line, 0, true);
+  }
   // Labels lie above all arrows.
   const tags = [];
   for (const p of visible) {
@@ -123,7 +125,8 @@ function lineOf(p, col, at) {
   const [x0, far] = d > 0 ? [col.a, col.b] : [col.b, col.a];
   const lost = p.arrived === null;
   const y0 = at(p.y0);
-  const x1 = lost ? (col.a + col.b) / 2 + 60 * d : far;
+  // Its label ends before the cross.
+  const x1 = lost ? x0 + (far - x0) * 0.8 : far;
   const y1 = lost ? y0 + Math.max(14, 20 * state.zoom) : at(p.y1);
   const slope = (Math.atan2(y1 - y0, Math.abs(x1 - x0)) * 180) / Math.PI;
   return { d, x0, y0, x1, y1, lost, slope, turn: slope < 24 ? slope * d : 0 };
@@ -152,7 +155,8 @@ function tag(p, { d, x0, y0, x1, y1, lost, turn }, on, free) {
   const near = d > 0 ? "start" : "end";
   const along = (x, y, dx, dy, anchor) => `transform="translate(${x} ${y}) rotate(${turn})" x="${dx}" y="${dy}" text-anchor="${anchor}"`;
   const parts = [];
-  const told = on || free(p.from, y0, 15, false);
+  // From afar the labels of both sides would meet.
+  const told = on || (state.zoom < 0.8 ? free("afar", y0, 17, false) : free(p.from, y0, 15, false));
   if (told) {
     const size = p.len ? ` ${p.len} B` : "";
     const ask = p.ack_req && kind(p) !== "ack" ? ` <tspan class="ask">AckReq</tspan>` : "";

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::recorder::{Event, Packet, Recorder};
 use super::story::{Told, kind_name};
-use super::world::{MTU, SIZE};
+use super::world::SIZE;
 use super::{Ended, STEPS};
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -30,7 +30,7 @@ pub(super) fn write(path: &Path, recorder: &Recorder, ended: &Ended) -> io::Resu
     let events: Result<Vec<_>, _> = recorder.events().iter().map(event).collect();
     let data = json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "mtu": MTU,
+        "mtu": ended.mtu.bytes(),
         "memory": SIZE,
         "steps": steps?,
         "packets": packets?,
@@ -64,7 +64,9 @@ fn step(recorder: &Recorder, ended: &Ended, nth: usize) -> io::Result<Value> {
         })
         .collect();
     value["pairs"] = json!(pairs);
-    value["start"] = json!(micros(ended.starts[nth]));
+    let (start, [alice, bob]) = ended.settings[nth];
+    value["start"] = json!(micros(start));
+    value["addresses"] = json!({ "alice": alice, "bob": bob });
     Ok(value)
 }
 

@@ -2,7 +2,6 @@
 //! the programs did and saw meanwhile.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -121,15 +120,13 @@ struct Inner {
     events: Vec<Event>,
     pairs: Vec<(usize, Pair)>,
     watches: Vec<Watch>,
-    /// Whose address it is.
-    known: BTreeMap<IpAddr, Who>,
     step: usize,
-    /// Of each, the packet that arrived last.
+    /// Of what each has sent, the packet that arrived last.
     last: BTreeMap<Who, usize>,
 }
 
-/// A packet that has been on its way so long is lost: a timeout is twice as long.
-const LONG: Duration = Duration::from_millis(4);
+/// A packet that has been on its way so long is lost: a timeout is four times as long.
+const LONG: Duration = Duration::from_millis(8);
 
 impl Default for Recorder {
     fn default() -> Self {
@@ -146,11 +143,6 @@ impl Recorder {
     /// Since the demo began.
     pub(super) fn now(&self) -> Duration {
         self.start.elapsed()
-    }
-
-    /// Whose device has which address.
-    pub(super) fn meet(&self, who: Who, address: IpAddr) {
-        self.lock().known.insert(address, who);
     }
 
     /// What comes from now on belongs to `step`.
@@ -232,17 +224,26 @@ impl Recorder {
     }
 }
 
-impl Observer for Recorder {
+/// Looks on at one of the devices, whose addresses may be the same.
+#[derive(Debug)]
+pub(super) struct Eye {
+    /// Whose device it is.
+    pub(super) who: Who,
+    /// What remembers.
+    pub(super) recorder: Arc<Recorder>,
+}
+
+impl Observer for Eye {
     fn packet(&self, passage: &Passage<'_>) {
-        let at = passage.at.saturating_duration_since(self.start);
-        let inner = &mut *self.lock();
+        let at = passage.at.saturating_duration_since(self.recorder.start);
+        let inner = &mut *self.recorder.lock();
         let Some((covered, _)) = passage.bytes.split_last_chunk::<ICRC_LEN>() else {
             return;
         };
         if passage.sent {
-            inner.sent(at, passage, covered);
+            inner.sent(at, self.who, passage, covered);
         } else {
-            inner.arrived(at, passage, covered);
+            inner.arrived(at, self.who, passage, covered);
         }
     }
 }
@@ -257,10 +258,7 @@ impl Inner {
         self.events.push(Event { step, who, qpn, at, what });
     }
 
-    fn sent(&mut self, left: Duration, passage: &Passage<'_>, covered: &[u8]) {
-        let Some(&from) = self.known.get(&passage.flow.src) else {
-            return;
-        };
+    fn sent(&mut self, left: Duration, from: Who, passage: &Passage<'_>, covered: &[u8]) {
         let frame = ip_packet(passage);
         self.packets.push(Packet {
             left,
@@ -275,10 +273,8 @@ impl Inner {
         self.bytes.push(covered.to_vec());
     }
 
-    fn arrived(&mut self, at: Duration, passage: &Passage<'_>, covered: &[u8]) {
-        let Some(&from) = self.known.get(&passage.flow.src) else {
-            return;
-        };
+    fn arrived(&mut self, at: Duration, who: Who, passage: &Passage<'_>, covered: &[u8]) {
+        let from = who.other();
         let Some(nth) = self.which(from, at, covered) else {
             return;
         };
@@ -288,7 +284,6 @@ impl Inner {
         let Ok((bth, _)) = Bth::parse(covered) else {
             return;
         };
-        let who = from.other();
         let changes = self.watch_of(who, bth.dest_qp).map(Watch::changes).unwrap_or_default();
         if !changes.is_empty() {
             self.happened(who, bth.dest_qp, at, What::Memory { packet: nth, changes });

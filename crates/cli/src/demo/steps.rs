@@ -5,7 +5,8 @@ use std::time::Instant;
 use urxe::{AhAttr, QpKind, SendOp, SendWr, UdDest, WcFlags, WcStatus};
 use urxe_wire::QKey;
 
-use super::world::{Fault, MTU, PATIENCE, SIZE, Side, World, pattern, quick};
+use super::world::{Fault, PATIENCE, SIZE, Side, World, pattern};
+use crate::ending;
 
 /// A step: what it is called, what a reader shall see in it, and what it does.
 pub(super) struct Step {
@@ -89,7 +90,7 @@ pub(super) const STEPS: &[Step] = &[
         lossy: false,
     },
     Step {
-        title: "all of it again, with 5 % of the packets lost",
+        title: "all of it again, with 5\u{a0}% of the packets lost",
         look: "NAKs, timeouts, packets sent again; the data is right all the same",
         story: "Now the network loses packets. A gap in the PSNs makes bob send a NAK; where even \
             that is lost, or the last packet is, alice's timeout helps. The programs see nothing \
@@ -125,7 +126,8 @@ pub(super) const STEPS: &[Step] = &[
 
 fn send(world: &World) -> Result<String, Fault> {
     let (a, b) = world.pair(QpKind::Rc)?;
-    let len = 2 * MTU + 500;
+    // Three packets, of whatever size.
+    let len = 2 * world.full() + world.full() / 2;
     b.recv(7, 0..SIZE)?;
     a.send(1, SendOp::Send { imm: None }, 0..len)?;
     a.good()?;
@@ -167,7 +169,7 @@ fn immediate(world: &World) -> Result<String, Fault> {
 
 fn read(world: &World) -> Result<String, Fault> {
     let (a, b) = world.pair(QpKind::Rc)?;
-    let len = 2 * MTU + 100;
+    let len = 2 * world.full() + 100;
     b.fill(0, &pattern(len))?;
     let op = SendOp::Read { remote: b.mr.addr(), rkey: b.mr.rkey() };
     a.send(1, op, SIZE / 2..SIZE / 2 + len)?;
@@ -233,14 +235,15 @@ fn lossy(world: &World) -> Result<String, Fault> {
     }
     // Enough packets that some are lost, whatever the seed.
     let (a, b) = world.pair(QpKind::Rc)?;
+    let len = 3 * world.full() - 72;
     for n in 0..60 {
         let op = SendOp::Write { remote: b.mr.addr(), rkey: b.mr.rkey(), imm: None };
-        a.send(n, op, 0..3000)?;
+        a.send(n, op, 0..len)?;
     }
     for n in 0..60 {
         expect("completions come in order", a.good()?.wr_id == n)?;
     }
-    expect("the data is right", b.mr.to_vec(0..3000)? == pattern(3000))?;
+    expect("the data is right", b.mr.to_vec(0..len)? == pattern(len))?;
     world.settle();
     let lost = world.recorder.lost();
     expect("packets were lost", lost > 0)?;
@@ -253,6 +256,7 @@ fn not_ready(world: &World) -> Result<String, Fault> {
     // Bob takes the packet and has no receive for it.
     let until = Instant::now() + PATIENCE;
     while !world.bob.counters().iter().any(|&(name, n)| name == "out_of_buffer" && n != 0) {
+        ending::check()?;
         world.bob.progress();
         expect("bob's NIC says that there is no receive", Instant::now() < until)?;
     }
@@ -274,10 +278,7 @@ fn wrong_rkey(world: &World) -> Result<String, Fault> {
 }
 
 fn dead_peer(world: &World) -> Result<String, Fault> {
-    let (a, b) = world.pair_with(QpKind::Rc, |attr| {
-        quick(attr);
-        attr.retry_cnt = 3;
-    })?;
+    let (a, b) = world.pair_with(QpKind::Rc, |attr| attr.retry_cnt = 3)?;
     drop(b);
     a.send(1, SendOp::Send { imm: None }, 0..100)?;
     let done = a.done()?;

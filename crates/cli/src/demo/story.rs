@@ -9,7 +9,7 @@ use urxe_wire::{
 };
 
 use super::recorder::{Packet, Pair};
-use super::world::{MTU, Who};
+use super::world::Who;
 
 /// What is told of a packet.
 #[derive(Clone, Debug, Default)]
@@ -51,8 +51,8 @@ impl Read<'_> {
     }
 }
 
-/// Tells of the packets of a step.
-pub(super) fn tell(packets: &[Packet], pairs: &[Pair]) -> Vec<Told> {
+/// Tells of the packets of a step, of which full ones have so many bytes of payload.
+pub(super) fn tell(packets: &[Packet], pairs: &[Pair], full: usize) -> Vec<Told> {
     let read = |packet| -> Option<Read<'_>> {
         let packet: &Packet = packet;
         let roce = packet.roce()?;
@@ -63,7 +63,8 @@ pub(super) fn tell(packets: &[Packet], pairs: &[Pair]) -> Vec<Told> {
         return vec![Told::default(); packets.len()];
     }
     let parts = parts(&all);
-    let mut teller = Teller { pairs, before: BTreeMap::new(), acked: BTreeMap::new(), all: &all };
+    let (before, acked) = (BTreeMap::new(), BTreeMap::new());
+    let mut teller = Teller { pairs, full, before, acked, all: &all };
     all.iter().zip(parts).map(|(read, part)| teller.told(read, part)).collect()
 }
 
@@ -92,6 +93,8 @@ fn parts(all: &[Read<'_>]) -> Vec<Option<(u32, u32)>> {
 
 struct Teller<'a> {
     pairs: &'a [Pair],
+    /// Bytes of payload of a full packet.
+    full: usize,
     /// When a request was sent last, and how many times.
     before: BTreeMap<(Flow, u32, u8), (Duration, u32)>,
     /// Up to where a flow of answers has acknowledged.
@@ -204,7 +207,7 @@ impl Teller<'_> {
 
     fn read_request(&self, read: &Read<'_>, peer: &str) -> String {
         let Some(reth) = read.roce.ext.reth else { return String::new() };
-        let packets = (reth.dma_len as usize).div_ceil(MTU).max(1);
+        let packets = (reth.dma_len as usize).div_ceil(self.full).max(1);
         let last = read.psn().add(u32::try_from(packets - 1).unwrap_or(0));
         let psns = if packets == 1 {
             format!("one packet, PSN {last}")

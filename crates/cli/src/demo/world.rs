@@ -1,5 +1,6 @@
 //! Two devices, and connections between them whose every call is recorded.
 
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use urxe::{
 use urxe_wire::{AckTimeout, Mtu, QKey, RnrTimer};
 
 use super::recorder::{Pair, Recorder};
+use crate::ending;
 
 /// What went wrong in a step.
 #[derive(Debug)]
@@ -58,6 +60,8 @@ pub(super) struct World {
     pub(super) bob: Arc<Context>,
     /// Looks on.
     pub(super) recorder: Arc<Recorder>,
+    /// The path MTU of all connections.
+    pub(super) mtu: Mtu,
 }
 
 /// One side of a connection, and memory of its own.
@@ -79,10 +83,10 @@ pub(super) struct Side {
     recorder: Arc<Recorder>,
 }
 
-/// Bytes of a side's memory.
-pub(super) const SIZE: usize = 16 << 10;
-/// Bytes of a full packet.
-pub(super) const MTU: usize = 1024;
+/// Bytes of a side's memory: a half holds three packets of the greatest MTU.
+pub(super) const SIZE: usize = 32 << 10;
+/// The path MTU if nothing else is asked for and the link carries it.
+pub(super) const USUAL: Mtu = Mtu::B1024;
 /// How long anything is waited for: longer than all retries of a step.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 const ALL: Access = Access::LOCAL_WRITE
@@ -96,18 +100,27 @@ pub(super) fn pattern(len: usize) -> Vec<u8> {
 }
 
 /// Values that a reader need not wait for.
-pub(super) fn quick(attr: &mut QpAttr) {
-    attr.path_mtu = Mtu::B1024;
-    // 4.096 µs · 2^11 = 8.4 ms.
-    attr.timeout = AckTimeout::new(11).unwrap_or_default();
+fn quick(attr: &mut QpAttr) {
+    // 4.096 µs · 2^13 = 34 ms: a busy machine may leave a thread waiting for as long as 2^11.
+    attr.timeout = AckTimeout::new(13).unwrap_or_default();
     // 0.32 ms.
     attr.min_rnr_timer = RnrTimer::new(10).unwrap_or_default();
 }
 
 impl World {
+    /// Alice's address and bob's.
+    pub(super) fn addresses(&self) -> [IpAddr; 2] {
+        [self.alice.address(), self.bob.address()]
+    }
+
+    /// Bytes of payload of a full packet.
+    pub(super) const fn full(&self) -> usize {
+        self.mtu.bytes() as usize
+    }
+
     /// Two connected QPs; the first half of alice's memory holds the pattern.
     pub(super) fn pair(&self, kind: QpKind) -> Result<(Side, Side), Error> {
-        self.pair_with(kind, quick)
+        self.pair_with(kind, |_| {})
     }
 
     /// As [`Self::pair`], with other attributes.
@@ -141,7 +154,12 @@ impl World {
         let pd = context.alloc_pd()?;
         let mr = Arc::new(pd.register(SIZE, ALL)?);
         let cq = context.create_cq(256)?;
-        let qp = pd.qp(kind).cq(&cq).access(ALL).attr(edit).build()?;
+        let attr = |attr: &mut QpAttr| {
+            quick(attr);
+            attr.path_mtu = self.mtu;
+            edit(attr);
+        };
+        let qp = pd.qp(kind).cq(&cq).access(ALL).attr(attr).build()?;
         let (peer, recorder) = (Arc::clone(peer), Arc::clone(&self.recorder));
         Ok(Side { pd, qp, cq, mr, who, far: 0, peer, recorder })
     }
@@ -227,6 +245,7 @@ impl Side {
             if Instant::now() > until {
                 return Ok(self.cq.wait_for(Duration::ZERO)?);
             }
+            ending::check()?;
             // The peer's thread would do it, a little later: it shares the processor with us.
             self.peer.progress();
         }

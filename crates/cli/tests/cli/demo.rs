@@ -7,16 +7,18 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use crate::program::tool;
+
 /// A demo that has run.
-struct Demo {
-    dir: PathBuf,
+pub(crate) struct Demo {
+    pub(crate) dir: PathBuf,
     output: Output,
     /// What the page holds.
     data: Value,
 }
 
 /// One run for all tests: it has no settings that they would differ in.
-static DEMO: LazyLock<Demo> = LazyLock::new(|| {
+pub(crate) static DEMO: LazyLock<Demo> = LazyLock::new(|| {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("demo");
     let output = run(&dir, &[]);
     let data = data(&fs::read_to_string(dir.join("demo.html")).unwrap());
@@ -45,7 +47,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 /// The JSON in a page.
-fn data(page: &str) -> Value {
+pub(crate) fn data(page: &str) -> Value {
     let (_, rest) = page.split_once(r#"id="data">"#).unwrap();
     let (json, _) = rest.split_once("</script>").unwrap();
     serde_json::from_str(json).unwrap()
@@ -57,15 +59,6 @@ fn list(key: &str) -> &'static Vec<Value> {
 
 fn of_step(key: &str, step: u64) -> Vec<&'static Value> {
     list(key).iter().filter(|v| v["step"] == step).collect()
-}
-
-/// A program that some machines lack; `variable=1` says that this one must have it.
-fn tool(name: &str, variable: &str) -> Option<Command> {
-    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-        .any(|dir| dir.join(name).is_file());
-    let required = std::env::var(variable).is_ok_and(|v| v == "1");
-    assert!(found || !required, "{variable}=1, but there is no {name} in PATH");
-    found.then(|| Command::new(name))
 }
 
 #[test]

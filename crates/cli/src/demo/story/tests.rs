@@ -28,7 +28,7 @@ fn answer(psn: u32, syndrome: Syndrome, msn: u32, at: u64) -> Packet {
 }
 
 fn told(packets: &[Packet]) -> Vec<Told> {
-    tell(packets, &[PAIR])
+    tell(packets, &[PAIR], 1024)
 }
 
 #[test]
