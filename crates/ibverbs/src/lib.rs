@@ -50,7 +50,6 @@ mod device;
 mod dm;
 mod domain;
 mod errno;
-mod fork;
 mod handle;
 mod maps;
 mod marshal;

@@ -83,7 +83,7 @@ impl Device {
             port,
             tap,
             icrc: config.icrc,
-            observer: config.looks_on(),
+            observer: config.observer.clone(),
             health: Health::default(),
             groups: Groups::default(),
             cm: Slot::default(),

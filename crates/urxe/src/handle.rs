@@ -6,10 +6,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use urxe_engine::AsyncEvent;
 use urxe_net::fork;
 
 use crate::device::Device;
-use crate::events::{Queue, Told};
+use crate::events::Queue;
 use crate::{Config, Error};
 
 thread_local! {
@@ -22,7 +23,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Handle {
     open: Arc<Open>,
-    pub(crate) asyncs: Arc<Queue<Told>>,
+    pub(crate) asyncs: Arc<Queue<AsyncEvent>>,
 }
 
 /// Holds the device open; the last one stops its thread.

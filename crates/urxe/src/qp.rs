@@ -194,7 +194,7 @@ pub struct Qp {
 }
 
 impl Qp {
-    pub(crate) fn live(&self) -> Result<&Device, Error> {
+    fn live(&self) -> Result<&Device, Error> {
         self.pd.inner.device.live()
     }
 

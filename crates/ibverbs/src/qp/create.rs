@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use urxe::{QpCaps, QpKind, QpShare};
+use urxe::{QpCaps, QpKind};
 
 use crate::acks::Acks;
 use crate::call::{Fail, code, input, pointer};
@@ -83,7 +83,7 @@ pub(crate) fn create(
         _srq: srq.map(Object::hold),
         xrcd: xrcd.map(Object::hold),
     };
-    make((context, pd), (qp, None), (kind, needs), init, extras)
+    make((context, pd), qp, (kind, needs), init, extras)
 }
 
 fn caps(init: &IbvQpInitAttr, receives: bool, operations: u64) -> QpCaps {
@@ -102,7 +102,7 @@ fn caps(init: &IbvQpInitAttr, receives: bool, operations: u64) -> QpCaps {
 
 fn make(
     (context, pd): (*mut IbvContext, *mut IbvPd),
-    (qp, share): (Arc<urxe::Qp>, Option<QpShare>),
+    qp: Arc<urxe::Qp>,
     (kind, needs): (QpKind, Needs),
     init: &IbvQpInitAttr,
     extras: &Extras,
@@ -123,7 +123,6 @@ fn make(
     };
     let own = Qp {
         qp,
-        share,
         kind,
         opening: Arc::clone(&opening),
         handle,
@@ -133,7 +132,8 @@ fn make(
         needs,
     };
     let object = Qp::pool().make(|_| Ok((IbvQpEx { qp_base, ..extras.table }, own)))?;
-    opening.books.lock().qps.insert(object.own().entry(), object);
+    // Of a shared QP its maker hears.
+    opening.books.lock().qps.entry(qpn).or_insert(object);
     Ok(object.public().cast())
 }
 
@@ -152,10 +152,14 @@ pub(crate) extern "C" fn destroy_qp(qp: *mut IbvQp) -> c_int {
         let object = for_destroy(get::<Qp>(qp.cast())?)?;
         let dying = Qp::pool().begin_end(object)?;
         let own = dying.own();
-        own.opening.strike(|books| {
-            books.qps.remove(&own.entry());
-        });
-        own.asyncs.wait(&own.opening);
+        {
+            let books = &mut *own.opening.books.lock();
+            let qpn = own.qp.qpn();
+            if books.qps.get(&qpn).is_some_and(|noted| std::ptr::eq(*noted, object)) {
+                books.qps.remove(&qpn);
+            }
+        }
+        own.asyncs.wait();
         Ok(())
     })
 }
@@ -171,7 +175,7 @@ pub(crate) unsafe extern "C" fn open_qp(
     attr: *mut IbvQpOpenAttr,
 ) -> *mut IbvQp {
     pointer("ibv_open_qp", || {
-        let opener = context::of(context)?;
+        context::of(context)?;
         // SAFETY: the caller's.
         let attr = unsafe { input(attr, "qp_open_attr") }?;
         no_mask(attr.comp_mask, OPEN_MASK)?;
@@ -183,26 +187,19 @@ pub(crate) unsafe extern "C" fn open_qp(
             return Err(Fail::invalid("only XRC_RECV QPs are shared"));
         }
         let domain = xrcd.own().xrcd.number();
-        let found = Qp::pool().first(|object| {
+        let is = |object: &'static Object<Qp>| {
             let own = object.own();
             let of = own.needs.xrcd.as_ref().map(|held| held.object().own().xrcd.number());
-            let is = own.qp.qpn().value() == attr.qp_num && of == Some(domain);
-            (is && own.opening.is_ours()).then(|| Arc::clone(&own.qp))
-        });
+            own.qp.qpn().value() == attr.qp_num && of == Some(domain)
+        };
         let why = || Fail::invalid(format!("the domain has no QP {:#x}", attr.qp_num));
-        let qp = found.ok_or_else(why)?;
-        let share = QpShare::new(&qp, &opener.own().opening.nic)?;
+        let found = *Qp::pool().all(is).first().ok_or_else(why)?;
+        let qp = Arc::clone(&found.own().qp);
         let needs = Needs { xrcd: Some(xrcd.hold()), ..Needs::default() };
         let qp_context =
             if attr.comp_mask & 4 == 0 { std::ptr::null_mut() } else { attr.qp_context };
         let init = IbvQpInitAttr { qp_context, qp_type: attr.qp_type, ..IbvQpInitAttr::zero() };
         let none = std::ptr::null_mut();
-        make(
-            (context, none),
-            (qp, Some(share)),
-            (QpKind::XrcTarget, needs),
-            &init,
-            &Extras::default(),
-        )
+        make((context, none), qp, (QpKind::XrcTarget, needs), &init, &Extras::default())
     })
 }
