@@ -13,7 +13,7 @@ use crate::doctor::DoctorArgs;
 use crate::lint::LintArgs;
 use crate::pingpong::PingpongArgs;
 use crate::ports::PortsArgs;
-use crate::programs::{EnvArgs, RunArgs};
+use crate::programs::{EnvArgs, RunArgs, TryDevfsArgs};
 use crate::sim::SimArgs;
 
 /// A RoCEv2 network card in user space.
@@ -60,6 +60,9 @@ pub enum Command {
     Run(RunArgs),
     /// Print what a shell must export to run such programs itself
     Env(EnvArgs),
+    /// Try out whether `run` can serve files of a device
+    #[command(hide = true)]
+    TryDevfs(TryDevfsArgs),
     /// Run the NIC in virtual time on a bad network, judged by an oracle
     Sim(SimArgs),
     /// Show the RoCEv2 packets of a capture file, one a line

@@ -48,7 +48,8 @@ pub fn run(cli: &Cli) -> ExitCode {
         return fail(&why);
     }
     // A program that is run gets the signals itself, and the peer of a bench ends with the bench.
-    let passes_on = matches!(&cli.command, Command::Run(_) | Command::Env(_));
+    let passes_on =
+        matches!(&cli.command, Command::Run(_) | Command::Env(_) | Command::TryDevfs(_));
     let is_peer = matches!(&cli.command, Command::Bench(args) if args.peer);
     if !passes_on
         && !is_peer
@@ -83,6 +84,7 @@ fn ended(cli: &Cli) -> Result<Done, Failure> {
         Command::Bench(args) => bench::run(args, &colours, &mut out),
         Command::Run(args) => programs::run(args),
         Command::Env(args) => programs::env(args, &mut out).map(|()| Done::Well),
+        Command::TryDevfs(args) => programs::try_devfs(args),
         Command::Sim(args) => sim::run(args, &colours, &mut out)
             .map(|failed| Done::found(failed != 0))
             .map_err(Failure::from),

@@ -11,9 +11,6 @@ use urxe::{Config, Error};
 use crate::command::palette;
 use crate::trace::Trace;
 
-/// The variable of `--trace`: it is none of [`Config::NAMES`], for what is shown is ours.
-pub(crate) const TRACE: &str = "URXE_TRACE";
-
 /// Settings of a device.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Common {
@@ -93,8 +90,7 @@ impl Common {
     /// # Errors
     /// Where a value cannot be read; the error says what is wanted.
     pub fn config(&self) -> Result<Config, Error> {
-        let config = Config::from_env()?;
-        self.over(config, trace_from_env()?)
+        self.over(Config::from_env()?)
     }
 
     /// As [`Self::config`]; variables that cannot be read are left out.
@@ -108,15 +104,15 @@ impl Common {
                 }
             }
         }
-        self.over(config, trace_from_env().unwrap_or(false))
+        self.over(config)
     }
 
     /// What the flags make of a configuration.
-    fn over(&self, mut config: Config, trace: bool) -> Result<Config, Error> {
+    fn over(&self, mut config: Config) -> Result<Config, Error> {
         for (name, value) in self.given() {
             config.set(name, &value)?;
         }
-        if trace || self.trace {
+        if config.trace {
             let stderr = io::stderr();
             config.observer = Some(Arc::new(Trace::new(palette(&stderr), stderr)));
         }
@@ -146,21 +142,8 @@ impl Common {
             ("rate", self.rate.clone()),
             ("faults", self.faults.clone()),
             ("seed", self.seed.map(|n| n.to_string())),
+            ("trace", self.trace.then(|| "on".to_owned())),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
-    }
-}
-
-/// Whether the environment asks for a trace.
-pub(crate) fn trace_from_env() -> Result<bool, Error> {
-    let value = env::var_os(TRACE).unwrap_or_default();
-    match value.to_str() {
-        Some("" | "off") => Ok(false),
-        Some("on") => Ok(true),
-        _ => Err(Error::Setting {
-            name: "TRACE".into(),
-            value: value.to_string_lossy().into_owned(),
-            problem: "wanted on or off".into(),
-        }),
     }
 }

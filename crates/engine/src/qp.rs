@@ -253,6 +253,7 @@ impl Inner {
             flags: WcFlags::empty(),
             pkey_index: 0,
             traffic_class: 0,
+            at: cx.now,
             cause,
         };
         self.cq_lost |= !cx.nic.complete(cq, completion, false);

@@ -4,6 +4,7 @@ use bitflags::bitflags;
 use urxe_wire::Qpn;
 
 use crate::reason::Cause;
+use crate::time::Time;
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
@@ -149,6 +150,9 @@ pub struct Completion {
     pub pkey_index: u16,
     /// Traffic class it came with (UD).
     pub traffic_class: u8,
+    /// When it was made, as the engine's caller counts time; 0 where the call that made it has no
+    /// time, as flushing by [`crate::Nic::modify_qp`].
+    pub at: Time,
     /// Why it failed: which packet, which rule. `None` on success.
     pub cause: Option<Cause>,
 }

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use parking_lot::{Condvar, Mutex};
 
 use crate::call::Fail;
+use crate::context::Opening;
 
 /// Counts of one object's events of one kind.
 #[derive(Debug, Default)]
@@ -34,8 +35,12 @@ impl Acks {
         counts.acknowledged
     }
 
-    /// Waits until the program is done with all that it got.
-    pub(crate) fn wait(&self) {
+    /// Waits until the program is done with all that it got; those of a parent's, before a fork,
+    /// are the parent's to be done with.
+    pub(crate) fn wait(&self, opening: &Opening) {
+        if !opening.is_ours() {
+            return;
+        }
         let mut counts = self.counts.lock();
         while counts.acknowledged != counts.delivered {
             self.all.wait(&mut counts);

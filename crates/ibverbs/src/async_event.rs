@@ -3,11 +3,11 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use urxe::AsyncEvent;
+use urxe::{AsyncEvent, Qpn};
 
 use crate::acks::wait_readable;
 use crate::call::{code, input, number, output};
-use crate::context::{self, Opening};
+use crate::context::{self, Opening, Owned};
 use crate::cq::Cq;
 use crate::layout::{IbvAsyncEvent, IbvContext};
 use crate::object::Kind;
@@ -32,9 +32,9 @@ fn take(opening: &Opening) -> Option<IbvAsyncEvent> {
     // Locked until it is counted: who destroys the object waits for all that were.
     let books = opening.books.lock();
     loop {
-        let event = opening.nic.take_async_event()?;
-        let of_qp = |qpn, event_type| {
-            let qp = books.qps.get(qpn)?;
+        let (event, user) = opening.nic.take_async_event_of()?;
+        let of_qp = |qpn: &Qpn, event_type| {
+            let qp = books.qps.get(&(*qpn, user))?;
             qp.own().asyncs.delivered();
             Some((qp.public().expose_provenance(), event_type))
         };
@@ -76,6 +76,7 @@ pub(crate) unsafe extern "C" fn get_async_event(
     number("ibv_get_async_event", || {
         // Kept while this waits, whatever another thread does meanwhile.
         let opening = Arc::clone(&context::of(context)?.own().opening);
+        opening.check_ours()?;
         let taken = loop {
             match take(&opening) {
                 Some(taken) => break taken,
@@ -97,18 +98,21 @@ pub(crate) unsafe extern "C" fn ack_async_event(event: *mut IbvAsyncEvent) {
         match event.event_type {
             CQ_ERR => {
                 let object = Cq::pool().get_dying(element.cast())?;
+                object.own().opening().check_ours()?;
                 let done = object.own().asyncs.acknowledge(1);
                 // SAFETY: the object is there; this field is the library's.
                 unsafe { (*object.public()).base.async_events_completed = done };
             }
             SRQ_LIMIT_REACHED => {
                 let object = Srq::pool().get_dying(element.cast())?;
+                object.own().opening().check_ours()?;
                 let done = object.own().asyncs.acknowledge(1);
                 // SAFETY: the object is there; this field is the library's.
                 unsafe { (*object.public()).events_completed = done };
             }
             QP_FATAL..=SQ_DRAINED | QP_LAST_WQE_REACHED => {
                 let object = Qp::pool().get_dying(element.cast())?;
+                object.own().opening().check_ours()?;
                 let done = object.own().asyncs.acknowledge(1);
                 // SAFETY: the object is there; this field is the library's.
                 unsafe { (*object.public()).qp_base.events_completed = done };

@@ -11,7 +11,7 @@ use crate::call::{Fail, code, number, or, output, pointer};
 use crate::context::{self, Opening, Owned};
 use crate::cq::Cq;
 use crate::layout::{IbvCompChannel, IbvContext, IbvCq};
-use crate::object::{Kind, Object, get, kind};
+use crate::object::{Kind, Object, get, kind, ours};
 
 /// A completion channel.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub(crate) unsafe extern "C" fn get_cq_event(
 ) -> c_int {
     number("ibv_get_cq_event", || {
         // Kept while this waits, whatever another thread does meanwhile.
-        let own = get::<Channel>(channel)?.own();
+        let own = ours::<Channel>(channel)?.own();
         let (channel, opening) = (Arc::clone(&own.channel), Arc::clone(&own.opening));
         if cq.is_null() || cq_context.is_null() {
             return Err(Fail::invalid("no place for the answer"));
@@ -89,6 +89,7 @@ pub(crate) unsafe extern "C" fn get_cq_event(
 pub(crate) extern "C" fn ack_cq_events(cq: *mut IbvCq, count: c_uint) {
     or("ibv_ack_cq_events", (), || {
         let object = Cq::pool().get_dying(cq.cast())?;
+        object.own().opening.check_ours()?;
         let completed = object.own().completions.acknowledge(count);
         // SAFETY: the object is there; this field is the library's.
         unsafe { (*object.public()).base.comp_events_completed = completed };

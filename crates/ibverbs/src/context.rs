@@ -11,6 +11,7 @@ use urxe::{CqId, Qpn};
 use crate::ah::Ah;
 use crate::call::{Fail, code, pointer};
 use crate::channel::Channel;
+use crate::clock::Epoch;
 use crate::cq::Cq;
 use crate::device::Device;
 use crate::dm::Dm;
@@ -45,7 +46,30 @@ pub(crate) struct Opening {
     /// The service level that datagrams' completions tell of (`URXE_WC_SL`, 0 to 15). UCX reads
     /// the kind of their IP header from it, as mlx5 has it: 10 is IPv4 and UDP.
     pub(crate) wc_sl: u8,
+    /// For completions' timestamps.
+    pub(crate) epoch: Epoch,
     pub(crate) books: Mutex<Books>,
+}
+
+impl Opening {
+    /// Whether this process opened the device.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.nic.is_ours()
+    }
+
+    /// # Errors
+    /// EIO, where it did not.
+    pub(crate) fn check_ours(&self) -> Result<(), Fail> {
+        if self.is_ours() { Ok(()) } else { Err(urxe::Error::Forked.into()) }
+    }
+
+    /// The books, to strike out an object that is being destroyed. In a child of the process that
+    /// opened the device they are of no use, and perhaps locked.
+    pub(crate) fn strike(&self, out: impl FnOnce(&mut Books)) {
+        if self.is_ours() {
+            out(&mut self.books.lock());
+        }
+    }
 }
 
 /// Which objects events are of. Locked while an event is handed out, so that an object that is
@@ -53,7 +77,8 @@ pub(crate) struct Opening {
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     pub(crate) cqs: HashMap<CqId, &'static Object<Cq>>,
-    pub(crate) qps: HashMap<Qpn, &'static Object<Qp>>,
+    /// With the number that its events come with; see [`urxe::QpShare`].
+    pub(crate) qps: HashMap<(Qpn, u32), &'static Object<Qp>>,
     pub(crate) srqs: HashMap<u32, &'static Object<Srq>>,
 }
 
@@ -91,8 +116,8 @@ pub(crate) extern "C" fn open_device(device: *mut IbvDevice) -> *mut IbvContext 
         }
         // SAFETY: it is open and nobody else's.
         let cmd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let (books, wc_sl) = (Mutex::default(), nic::wc_sl()?);
-        make(device, Arc::new(Opening { nic, _shared: shared, cmd, wc_sl, books }))
+        let (books, wc_sl, epoch) = (Mutex::default(), nic::wc_sl()?, Epoch::of(&nic));
+        make(device, Arc::new(Opening { nic, _shared: shared, cmd, wc_sl, epoch, books }))
     })
 }
 
@@ -101,7 +126,10 @@ pub(crate) extern "C" fn close_device(context: *mut IbvContext) -> c_int {
         let object = of(context)?;
         let opening = Arc::clone(&object.own().opening);
         Context::pool().destroy(object)?;
-        if Context::pool().all(|other| Arc::ptr_eq(&other.own().opening, &opening)).is_empty() {
+        let same = |other: &'static Object<Context>| {
+            Arc::ptr_eq(&other.own().opening, &opening).then_some(())
+        };
+        if Context::pool().first(same).is_none() {
             leave_nothing(&opening);
         }
         Ok(())
@@ -116,7 +144,7 @@ pub(crate) trait Owned: Kind {
 /// Destroys what is left of a device as it is closed, as the kernel does: those that need others
 /// first.
 fn leave_nothing(opening: &Arc<Opening>) {
-    *opening.books.lock() = Books::default();
+    opening.strike(|books| *books = Books::default());
     end_all::<Qp>(opening);
     end_all::<Srq>(opening);
     end_all::<Cq>(opening);
@@ -135,11 +163,7 @@ fn leave_nothing(opening: &Arc<Opening>) {
 }
 
 fn end_all<K: Owned>(opening: &Arc<Opening>) {
-    for object in K::pool().all(|object| Arc::ptr_eq(object.own().opening(), opening)) {
-        if let Err(left) = K::pool().destroy(object) {
-            tracing::debug!(%left, "not destroyed with its device yet");
-        }
-    }
+    drop(K::pool().begin_end_all(|object| Arc::ptr_eq(object.own().opening(), opening)));
 }
 
 /// Which file a descriptor is of.
@@ -156,14 +180,15 @@ pub(crate) fn file(fd: c_int) -> Result<(libc::dev_t, libc::ino_t), Fail> {
 pub(crate) extern "C" fn import_device(fd: c_int) -> *mut IbvContext {
     pointer("ibv_import_device", || {
         let wanted = file(fd)?;
-        let is = |object: &'static Object<Context>| {
-            file(object.own().opening.cmd.as_raw_fd()).is_ok_and(|there| there == wanted)
-        };
-        let found = Context::pool().all(is);
+        let found = Context::pool().first(|object| {
+            let opening = &object.own().opening;
+            let there = file(opening.cmd.as_raw_fd()).ok()?;
+            // SAFETY: a live context; its device never changes.
+            let device = unsafe { (*object.public()).device };
+            (opening.is_ours() && there == wanted).then(|| (device, Arc::clone(opening)))
+        });
         let why = "the descriptor is no cmd_fd of a device that this process opened";
-        let object = found.first().ok_or(Fail::new(libc::EINVAL, why))?;
-        // SAFETY: a live context; its device never changes.
-        let device = unsafe { (*object.public()).device };
-        make(device, Arc::clone(&object.own().opening))
+        let (device, opening) = found.ok_or(Fail::new(libc::EINVAL, why))?;
+        make(device, opening)
     })
 }

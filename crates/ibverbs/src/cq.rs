@@ -14,7 +14,7 @@ use crate::context::{self, Opening, Owned};
 use crate::cq_ex::{self, Cursor};
 use crate::handle::{Handled, by_handle, for_destroy, next};
 use crate::layout::{IbvCompChannel, IbvContext, IbvCq, IbvCqEx, IbvModifyCqAttr, IbvWc, Zero};
-use crate::object::{Held, Kind, Object, get, kind};
+use crate::object::{Held, Kind, Object, get, kind, ours};
 use crate::report;
 use crate::wc;
 
@@ -54,7 +54,7 @@ impl Handled for Cq {
 
 /// The CQ that C means.
 pub(crate) fn of(cq: *mut IbvCq) -> Result<&'static Object<Cq>, Fail> {
-    by_handle(get::<Cq>(cq.cast())?)
+    by_handle(ours::<Cq>(cq.cast())?)
 }
 
 /// What a CQ is asked for with.
@@ -128,9 +128,9 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut IbvCq) -> c_int {
         let object = for_destroy(get::<Cq>(cq.cast())?)?;
         let dying = Cq::pool().begin_end(object)?;
         let own = dying.own();
-        own.opening.books.lock().cqs.remove(&own.cq.id());
-        own.completions.wait();
-        own.asyncs.wait();
+        own.opening.strike(|books| _ = books.cqs.remove(&own.cq.id()));
+        own.completions.wait(&own.opening);
+        own.asyncs.wait(&own.opening);
         if let Some((channel, held)) = own.channel.lock().take() {
             let channel = held.object().public().with_addr(channel);
             // SAFETY: a live object's, which is held; this field is the library's.

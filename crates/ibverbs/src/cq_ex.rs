@@ -6,11 +6,10 @@ use parking_lot::Mutex;
 use urxe::{Completion, WcFlags};
 
 use crate::call::{Fail, code, input, or, pointer};
-use crate::clock;
 use crate::cq::{self, Cq, Wanted};
 use crate::domain::no_mask;
 use crate::layout::{IbvContext, IbvCqEx, IbvCqInitAttrEx, IbvWcTmInfo, Zero};
-use crate::object::get;
+use crate::object::ours;
 use crate::pd;
 use crate::report;
 use crate::turn::Turn;
@@ -105,7 +104,7 @@ fn none() -> Fail {
 
 unsafe extern "C" fn start_poll(cq: *mut IbvCqEx, attr: *mut u32) -> c_int {
     code("ibv_start_poll", || {
-        let own = get::<Cq>(cq)?.own();
+        let own = ours::<Cq>(cq)?.own();
         // SAFETY: null or the caller's struct, which is its mask alone.
         if !attr.is_null() && *unsafe { input(attr, "attr") }? != 0 {
             return Err(Fail::invalid("comp_mask is not 0"));
@@ -117,12 +116,12 @@ unsafe extern "C" fn start_poll(cq: *mut IbvCqEx, attr: *mut u32) -> c_int {
 }
 
 unsafe extern "C" fn next_poll(cq: *mut IbvCqEx) -> c_int {
-    code("ibv_next_poll", || advance(cq, get::<Cq>(cq)?.own()))
+    code("ibv_next_poll", || advance(cq, ours::<Cq>(cq)?.own()))
 }
 
 unsafe extern "C" fn end_poll(cq: *mut IbvCqEx) {
     or("ibv_end_poll", (), || {
-        let cursor = &get::<Cq>(cq)?.own().cursor;
+        let cursor = &ours::<Cq>(cq)?.own().cursor;
         *cursor.now.lock() = None;
         cursor.turn.end();
         Ok(())
@@ -131,7 +130,7 @@ unsafe extern "C" fn end_poll(cq: *mut IbvCqEx) {
 
 /// What the present completion says.
 fn read<T: Default>(cq: *mut IbvCqEx, what: impl FnOnce(&Completion) -> T) -> T {
-    let Ok(object) = get::<Cq>(cq) else { return T::default() };
+    let Ok(object) = ours::<Cq>(cq) else { return T::default() };
     object.own().cursor.now.lock().as_ref().map(what).unwrap_or_default()
 }
 
@@ -168,7 +167,7 @@ unsafe extern "C" fn read_slid(_cq: *mut IbvCqEx) -> u32 {
 }
 
 unsafe extern "C" fn read_sl(cq: *mut IbvCqEx) -> u8 {
-    let Ok(object) = get::<Cq>(cq) else { return 0 };
+    let Ok(object) = ours::<Cq>(cq) else { return 0 };
     let sl = object.own().opening.wc_sl;
     read(cq, |c| if c.flags.contains(WcFlags::GRH) { sl } else { 0 })
 }
@@ -177,12 +176,14 @@ unsafe extern "C" fn read_dlid_path_bits(_cq: *mut IbvCqEx) -> u8 {
     0
 }
 
-unsafe extern "C" fn read_completion_ts(_cq: *mut IbvCqEx) -> u64 {
-    clock::monotonic()
+unsafe extern "C" fn read_completion_ts(cq: *mut IbvCqEx) -> u64 {
+    let Ok(object) = ours::<Cq>(cq) else { return 0 };
+    read(cq, |c| object.own().opening.epoch.monotonic(c))
 }
 
-unsafe extern "C" fn read_wallclock(_cq: *mut IbvCqEx) -> u64 {
-    clock::wall()
+unsafe extern "C" fn read_wallclock(cq: *mut IbvCqEx) -> u64 {
+    let Ok(object) = ours::<Cq>(cq) else { return 0 };
+    read(cq, |c| object.own().opening.epoch.wall(c))
 }
 
 unsafe extern "C" fn read_cvlan(_cq: *mut IbvCqEx) -> u16 {

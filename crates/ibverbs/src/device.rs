@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use crate::call::{Fail, code, number, or, pointer};
 use crate::layout::consts::{NODE_CA, TRANSPORT_IB};
 use crate::layout::{IbvDevice, Zero};
-use crate::nic;
 use crate::object::{Kind, get, kind};
+use crate::{fork, nic};
 
 /// What libmlx5 and libefa take a device for: they read the word behind `ibv_device` to see
 /// whether it is theirs (`verbs_device` has 712 bytes).
@@ -44,6 +44,7 @@ fn the_device() -> Result<*mut IbvDevice, Fail> {
     if let Some(address) = *one {
         return Ok(ptr::with_exposed_provenance_mut(address));
     }
+    fork::watch();
     let made = Device::pool().make(|_| {
         let device = IbvDevice {
             node_type: NODE_CA,

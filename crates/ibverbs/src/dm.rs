@@ -8,7 +8,7 @@ use urxe::{Access, Backing, Buffer};
 use crate::call::{Fail, code, input, pointer};
 use crate::context::{self, Opening, Owned};
 use crate::domain::no_mask;
-use crate::handle::next;
+use crate::handle::{Handled, by_number, next};
 use crate::layout::{IbvAllocDmAttr, IbvContext, IbvDm, IbvMr, IbvPd};
 use crate::mr::{self, Shown};
 use crate::object::{Held, Kind, Object, get, kind};
@@ -34,6 +34,17 @@ kind!(Dm, "device memory", IbvDm);
 impl Owned for Dm {
     fn opening(&self) -> &Arc<Opening> {
         &self.opening
+    }
+}
+
+impl Handled for Dm {
+    fn handle(&self) -> u32 {
+        self.handle
+    }
+
+    fn shown(public: *mut IbvDm) -> u32 {
+        // SAFETY: a live object's.
+        unsafe { (*public).handle }
     }
 }
 
@@ -72,12 +83,8 @@ fn make(context: *mut IbvContext, own: Dm) -> Result<*mut IbvDm, Fail> {
 pub(crate) extern "C" fn import_dm(context: *mut IbvContext, handle: u32) -> *mut IbvDm {
     pointer("ibv_import_dm", || {
         let opening = Arc::clone(&context::of(context)?.own().opening);
-        let is = |object: &'static Object<Dm>| {
-            object.own().handle == handle && Arc::ptr_eq(&object.own().opening, &opening)
-        };
-        let why = || Fail::new(libc::ENOENT, format!("the context has no DM of handle {handle}"));
-        let found = *Dm::pool().all(is).first().ok_or_else(why)?;
-        let (buffer, of) = (Arc::clone(&found.own().buffer), Some(found.hold()));
+        let found = by_number(&opening, handle, Object::<Dm>::hold)?;
+        let (buffer, of) = (Arc::clone(&found.object().own().buffer), Some(found));
         make(context, Dm { buffer, opening, handle, _import_of: of })
     })
 }

@@ -50,6 +50,7 @@ mod device;
 mod dm;
 mod domain;
 mod errno;
+mod fork;
 mod handle;
 mod maps;
 mod marshal;

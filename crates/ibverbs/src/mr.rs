@@ -8,10 +8,10 @@ use urxe::{Access, Backing, Region};
 
 use crate::call::{Fail, code, number, pointer};
 use crate::context::{Opening, Owned};
-use crate::handle::{Handled, by_handle, for_destroy, next};
+use crate::handle::{Handled, by_handle, by_number, for_destroy, next};
 use crate::layout::{IbvContext, IbvMr, IbvPd, Zero};
 use crate::maps;
-use crate::object::{Held, Kind, Object, get, kind};
+use crate::object::{Held, Kind, Object, get, kind, ours};
 use crate::pd::{self, Pd};
 
 mod advise;
@@ -174,10 +174,12 @@ pub(crate) extern "C" fn alloc_null_mr(pd: *mut IbvPd) -> *mut IbvMr {
 pub(crate) extern "C" fn dereg_mr(mr: *mut IbvMr) -> c_int {
     code("ibv_dereg_mr", || {
         let object = for_destroy(get::<Mr>(mr)?)?;
-        let windows = object.own().region.lock().query()?.windows;
-        if windows != 0 {
-            let why = format!("{windows} windows are bound to the region; free them first");
-            return Err(Fail::new(libc::EBUSY, why));
+        if object.own().opening.is_ours() {
+            let windows = object.own().region.lock().query()?.windows;
+            if windows != 0 {
+                let why = format!("{windows} windows are bound to the region; free them first");
+                return Err(Fail::new(libc::EBUSY, why));
+            }
         }
         Mr::pool().destroy(object)
     })
@@ -189,13 +191,9 @@ pub(crate) extern "C" fn import_mr(pd: *mut IbvPd, handle: u32) -> *mut IbvMr {
     pointer("ibv_import_mr", || {
         let (holder, context) = pd::of(pd)?;
         let opening = &holder.own().opening;
-        let is = |object: &'static Object<Mr>| {
-            object.own().handle == handle && Arc::ptr_eq(&object.own().opening, opening)
-        };
-        let why = || Fail::new(libc::ENOENT, format!("the context has no MR of handle {handle}"));
-        let found = *Mr::pool().all(is).first().ok_or_else(why)?;
         // SAFETY: a live object's.
-        let IbvMr { lkey, rkey, .. } = unsafe { *found.public() };
+        let keys = |mr: &'static Object<Mr>| unsafe { *mr.public() };
+        let IbvMr { lkey, rkey, .. } = by_number(opening, handle, keys)?;
         let import = Import { opening: Arc::clone(opening), _pd: holder.hold() };
         let public = IbvMr { context, pd, handle, lkey, rkey, ..IbvMr::zero() };
         Ok(Import::pool().make(|_| Ok((public, import)))?.public())
@@ -223,7 +221,7 @@ pub(crate) extern "C" fn unimport_mr(mr: *mut IbvMr) {
 
 /// The region that C means.
 pub(crate) fn of(mr: *const IbvMr) -> Result<&'static Object<Mr>, Fail> {
-    by_handle(get::<Mr>(mr)?)
+    by_handle(ours::<Mr>(mr)?)
 }
 
 /// `ibv_rereg_mr` and its like answer negative codes.

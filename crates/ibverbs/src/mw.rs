@@ -9,7 +9,7 @@ use crate::call::{Fail, code, input, pointer};
 use crate::context::{Opening, Owned};
 use crate::handle::{Handled, by_handle, for_destroy, next};
 use crate::layout::{IbvMw, IbvMwBind, IbvMwBindInfo, IbvPd, IbvQp};
-use crate::object::{Held, Kind, Object, get, kind};
+use crate::object::{Held, Kind, Object, get, kind, ours};
 use crate::pd::{self, Pd};
 use crate::{mr, qp};
 
@@ -70,7 +70,7 @@ pub(crate) fn bind(
     rkey: u32,
     info: &IbvMwBindInfo,
 ) -> Result<(SendOp, &'static Object<Mw>), Fail> {
-    let object = by_handle(get::<Mw>(mw)?)?;
+    let object = by_handle(ours::<Mw>(mw)?)?;
     let lkey = if info.length == 0 && info.mr.is_null() {
         0
     } else {

@@ -1,6 +1,5 @@
 //! The one NIC of the process, which all open devices share: so they have the same address.
 
-use std::io::Write;
 use std::net::IpAddr;
 use std::sync::{Arc, Once, Weak};
 
@@ -8,10 +7,10 @@ use parking_lot::Mutex;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
-use urxe::{Address, Caps, Config, Context, Error, Observer, Passage};
+use urxe::{Address, Caps, Config, Context, Error};
 
 use crate::call::Fail;
-use crate::report;
+use crate::{fork, report};
 
 /// The NIC, open.
 #[derive(Debug)]
@@ -49,6 +48,17 @@ impl Drop for Nic {
     }
 }
 
+/// The parent's NIC is not this process's.
+///
+/// # Safety
+/// No other thread is there.
+pub(crate) unsafe fn in_child() {
+    // SAFETY: the caller's.
+    unsafe { fork::renew(&NIC, Weak::new()) };
+    // SAFETY: the caller's.
+    unsafe { fork::renew(&LAST, None) };
+}
+
 /// Does something with the NIC if it is open in this process and nobody is opening it.
 pub(crate) fn if_open(f: impl FnOnce(&Context)) {
     let nic = NIC.try_lock().and_then(|nic| nic.upgrade());
@@ -79,33 +89,7 @@ fn config() -> Result<Config, Error> {
         max_mw: 1 << 16,
         ..config.caps
     };
-    config.observer = trace()?;
     Ok(config)
-}
-
-/// Shows each packet on the standard error (`URXE_TRACE`).
-#[derive(Debug)]
-struct Trace;
-
-impl Observer for Trace {
-    fn packet(&self, passage: &Passage<'_>) {
-        let line = format!("[{}] {passage}\n", std::process::id());
-        // If nobody reads any more, the traffic goes on.
-        let _ = std::io::stderr().write_all(line.as_bytes());
-    }
-}
-
-fn trace() -> Result<Option<Arc<dyn Observer>>, Error> {
-    let value = std::env::var_os("URXE_TRACE").unwrap_or_default();
-    match value.to_str() {
-        Some("" | "off") => Ok(None),
-        Some("on") => Ok(Some(Arc::new(Trace))),
-        _ => Err(Error::Setting {
-            name: "TRACE".into(),
-            value: value.to_string_lossy().into_owned(),
-            problem: "wanted on or off".into(),
-        }),
-    }
 }
 
 fn start() -> Result<Context, Error> {

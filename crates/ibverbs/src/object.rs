@@ -16,8 +16,11 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32};
 
 use parking_lot::Mutex;
+use parking_lot::lock_api::GuardNoSend;
 
 use crate::call::Fail;
+use crate::context::Owned;
+use crate::fork::{self, Fork};
 
 /// A kind of object.
 pub(crate) trait Kind: Sized + 'static {
@@ -230,6 +233,13 @@ impl<K: Kind> Pool<K> {
 
     /// Begins to destroy an object that nothing needs: from now on its pointer is refused.
     pub(crate) fn begin_end(&'static self, object: &'static Object<K>) -> Result<Dying<K>, Fail> {
+        // Whoever looks at all objects finds this one alive until they are through, or not at all.
+        let _free = self.free.lock();
+        Self::kill(object)
+    }
+
+    /// As [`Self::begin_end`], with the list of free places locked.
+    fn kill(object: &'static Object<K>) -> Result<Dying<K>, Fail> {
         let users = object.users();
         if users != 0 {
             let why = format!("the {} is in use by {users} objects; destroy them first", K::NAME);
@@ -245,28 +255,73 @@ impl<K: Kind> Pool<K> {
         self.begin_end(object).map(drop)
     }
 
-    /// All that live and satisfy `is`.
-    pub(crate) fn all(
+    /// What `f` makes of the first that lives and of which it makes something.
+    pub(crate) fn first<R>(
+        &'static self,
+        f: impl Fn(&'static Object<K>) -> Option<R>,
+    ) -> Option<R> {
+        let mut first = None;
+        self.each(|object| {
+            if first.is_none() {
+                first = f(object);
+            }
+        });
+        first
+    }
+
+    /// Begins to destroy all that live, satisfy `is` and are needed by nothing.
+    pub(crate) fn begin_end_all(
         &'static self,
         is: impl Fn(&'static Object<K>) -> bool,
-    ) -> Vec<&'static Object<K>> {
-        // New objects do not come between: who makes one takes this lock.
-        let _free = self.free.lock();
+    ) -> Vec<Dying<K>> {
         let mut found = Vec::new();
+        self.each(|object| {
+            if is(object) {
+                let ends = Self::kill(object);
+                found.extend(ends.inspect_err(|left| tracing::debug!(%left, "not destroyed yet")));
+            }
+        });
+        found
+    }
+
+    /// Shows `f` all that live. None of them is destroyed meanwhile, so `f` may hold one; it must
+    /// not make or destroy any of the kind.
+    fn each(&'static self, mut f: impl FnMut(&'static Object<K>)) {
+        // Also, no new ones come between: who makes one takes this lock.
+        let _free = self.free.lock();
         for (at, chunk) in self.chunks.iter().enumerate() {
             let base = chunk.load(Acquire);
             for index in 0..if base.is_null() { 0 } else { FIRST << at } {
                 let there = base.wrapping_add(index).cast_const();
                 // SAFETY: within a chunk, which is never freed; objects are only shared.
                 let object: &'static Object<K> = unsafe { &*there };
-                if object.state.load(Acquire) == LIVE && is(object) {
-                    found.push(object);
+                if object.state.load(Acquire) == LIVE {
+                    f(object);
                 }
             }
         }
-        found
     }
 }
+
+impl<K: Kind + Send + Sync> Fork for Pool<K> {
+    fn before(&'static self) {
+        // Given back by one of the two below.
+        std::mem::forget(self.free.lock());
+    }
+
+    unsafe fn in_parent(&'static self) {
+        // SAFETY: the caller's: `before` took it.
+        unsafe { self.free.force_unlock(GuardNoSend::new()) };
+    }
+
+    unsafe fn in_child(&'static self) {
+        // SAFETY: no other thread is here; what is locked is whole, for `before` took the lock.
+        unsafe { fork::unlock(&self.free) };
+    }
+}
+
+#[cfg(test)]
+mod tests;
 
 #[cold]
 fn missing<K: Kind>(public: *const (), was: bool) -> Fail {
@@ -277,6 +332,15 @@ fn missing<K: Kind>(public: *const (), was: bool) -> Fail {
 /// The object that C means, if it lives.
 pub(crate) fn get<K: Kind>(public: *const K::Public) -> Result<&'static Object<K>, Fail> {
     K::pool().get(public)
+}
+
+/// The object that C means, if it lives and is of a device that this process opened: for all calls
+/// but those that only ask or destroy. In a child of that process locks of its parent's objects may
+/// be held for ever.
+pub(crate) fn ours<K: Owned>(public: *const K::Public) -> Result<&'static Object<K>, Fail> {
+    let object = get::<K>(public)?;
+    object.own().opening().check_ours()?;
+    Ok(object)
 }
 
 /// Defines the pool of a kind.

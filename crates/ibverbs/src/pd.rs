@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::call::{Fail, code, pointer};
 use crate::context::{self, Opening, Owned};
 use crate::domain::Td;
-use crate::handle::{Handled, by_handle, for_destroy, next};
+use crate::handle::{Handled, by_handle, by_number, for_destroy, next};
 use crate::layout::{IbvContext, IbvPd};
-use crate::object::{Held, Kind, Object, get, kind};
+use crate::object::{Held, Kind, Object, get, kind, ours};
 
 /// A protection domain: one of its own, or a parent domain that stands for another.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Handled for Pd {
 
 /// The PD that C means, and the context it is used through.
 pub(crate) fn of(pd: *mut IbvPd) -> Result<(&'static Object<Pd>, *mut IbvContext), Fail> {
-    let object = by_handle(get::<Pd>(pd)?)?;
+    let object = by_handle(ours::<Pd>(pd)?)?;
     // SAFETY: a live object's.
     let context = unsafe { (*object.public()).context };
     Ok((object, context))
@@ -78,12 +78,8 @@ pub(crate) extern "C" fn dealloc_pd(pd: *mut IbvPd) -> c_int {
 pub(crate) extern "C" fn import_pd(context: *mut IbvContext, handle: u32) -> *mut IbvPd {
     pointer("ibv_import_pd", || {
         let opening = Arc::clone(&context::of(context)?.own().opening);
-        let is = |object: &'static Object<Pd>| {
-            object.own().handle == handle && Arc::ptr_eq(&object.own().opening, &opening)
-        };
-        let why = || Fail::new(libc::ENOENT, format!("the context has no PD of handle {handle}"));
-        let found = *Pd::pool().all(is).first().ok_or_else(why)?;
-        let (pd, parent) = (found.own().pd.clone(), Some((found.hold(), None)));
+        let found = by_number(&opening, handle, Object::<Pd>::hold)?;
+        let (pd, parent) = (found.object().own().pd.clone(), Some((found, None)));
         let public = IbvPd { context, handle };
         let made =
             Pd::pool().make(|_| Ok((public, Pd { pd, opening, handle, _parent: parent })))?;

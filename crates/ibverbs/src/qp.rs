@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
 
-use urxe::QpKind;
+use urxe::{QpKind, QpShare, Qpn};
 
 use crate::acks::Acks;
 use crate::call::{Fail, code};
@@ -11,7 +11,7 @@ use crate::context::{Opening, Owned};
 use crate::cq::Cq;
 use crate::handle::{Handled, by_handle};
 use crate::layout::{IbvQp, IbvQpEx, IbvQpInitAttr};
-use crate::object::{Held, Object, get, kind};
+use crate::object::{Held, Object, kind, ours};
 use crate::pd::Pd;
 use crate::qp_ex::Builder;
 use crate::srq::Srq;
@@ -31,6 +31,9 @@ pub(crate) use post::{destination, post_recv, post_send, request};
 pub(crate) struct Qp {
     /// Shared by all that `ibv_open_qp` opened.
     pub(crate) qp: Arc<urxe::Qp>,
+    /// What one of those has of its own. All hear of the QP's events (Linux
+    /// drivers/infiniband/core/verbs.c, __ib_shared_qp_event_handler).
+    share: Option<QpShare>,
     pub(crate) kind: QpKind,
     pub(crate) opening: Arc<Opening>,
     handle: u32,
@@ -47,6 +50,13 @@ kind!(Qp, "QP", IbvQpEx);
 impl Owned for Qp {
     fn opening(&self) -> &Arc<Opening> {
         &self.opening
+    }
+}
+
+impl Qp {
+    /// What the books have it under.
+    fn entry(&self) -> (Qpn, u32) {
+        (self.qp.qpn(), self.share.as_ref().map_or(0, QpShare::number))
     }
 }
 
@@ -81,7 +91,7 @@ impl Handled for Qp {
 
 /// The QP that C means.
 pub(crate) fn of(qp: *mut IbvQp) -> Result<&'static Object<Qp>, Fail> {
-    by_handle(get::<Qp>(qp.cast())?)
+    by_handle(ours::<Qp>(qp.cast())?)
 }
 
 /// Whether the bytes of a message are placed in the order of their addresses: all are, whatever

@@ -24,13 +24,32 @@ const KINDS: usize = 64;
 static WANTED: AtomicBool = AtomicBool::new(false);
 static BOOK: Mutex<Book> = Mutex::new(Book::new());
 
+/// Counters that are not 0, by name.
+#[derive(Clone, Debug)]
+struct Counts {
+    engine: BTreeMap<&'static str, u64>,
+    port: BTreeMap<&'static str, u64>,
+}
+
+impl Counts {
+    /// Adds what a NIC counted.
+    fn add(&mut self, nic: &Context) {
+        for (name, n) in nic.counters() {
+            *self.engine.entry(name).or_default() += n;
+        }
+        for (name, n) in nic.port_stats().by_name().filter(|&(_, n)| n != 0) {
+            *self.port.entry(name).or_default() += n;
+        }
+    }
+}
+
 /// What this process's NICs counted and what failed on them.
 #[derive(Debug)]
 struct Book {
     process: u32,
     address: Option<IpAddr>,
-    engine: BTreeMap<&'static str, u64>,
-    port: BTreeMap<&'static str, u64>,
+    /// What NICs counted that are closed.
+    closed: Counts,
     /// By call and errno: the words of the first, and how many.
     refused: BTreeMap<(&'static str, i32), (String, u64)>,
     /// By QP and status likewise.
@@ -43,30 +62,20 @@ impl Book {
         Self {
             process: 0,
             address: None,
-            engine: BTreeMap::new(),
-            port: BTreeMap::new(),
+            closed: Counts { engine: BTreeMap::new(), port: BTreeMap::new() },
             refused: BTreeMap::new(),
             failed: BTreeMap::new(),
             untold: 0,
         }
     }
 
-    /// Adds what a NIC counted.
-    fn add(&mut self, nic: &Context) {
-        for (name, n) in nic.counters() {
-            *self.engine.entry(name).or_default() += n;
-        }
-        for (name, n) in nic.port_stats().by_name().filter(|&(_, n)| n != 0) {
-            *self.port.entry(name).or_default() += n;
-        }
-    }
-
-    /// Writes it; `ended` once there is no more to come from a device.
-    fn write(&self, path: &Path, ended: bool) {
-        let mut object = self.object();
+    /// Writes it with these counts; `ended` once there is no more to come from a device.
+    fn write(&self, path: &Path, counts: &Counts, ended: bool) {
+        let mut object = self.object(counts);
         object["ended"] = ended.into();
         // Whole or not at all: another process may be reading.
-        let new = path.with_extension("new");
+        let mut new = path.as_os_str().to_owned();
+        new.push(".new");
         let written = std::fs::write(&new, format!("{object}\n"));
         let written = written.and_then(|()| std::fs::rename(&new, path));
         // Whoever wanted it has gone, as `urxe run` has when a program leaves processes behind.
@@ -77,7 +86,7 @@ impl Book {
         }
     }
 
-    fn object(&self) -> Value {
+    fn object(&self, counts: &Counts) -> Value {
         let refused = self.refused.iter().map(|(&(call, errno), (why, n))| {
             json!({"call": call, "errno": errno, "why": why, "count": n})
         });
@@ -88,8 +97,8 @@ impl Book {
             "process": self.process,
             "program": program(),
             "address": self.address,
-            "engine": self.engine,
-            "port": self.port,
+            "engine": counts.engine,
+            "port": counts.port,
             "refused_calls": refused.collect::<Vec<_>>(),
             "failed_requests": failed.collect::<Vec<_>>(),
             "other_failures": self.untold,
@@ -123,7 +132,7 @@ pub(crate) fn opened(nic: &Context) {
     }
     book.address = Some(nic.address());
     if let Some(path) = file {
-        book.write(&path, false);
+        book.write(&path, &book.closed, false);
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -132,12 +141,30 @@ pub(crate) fn opened(nic: &Context) {
     });
 }
 
+/// What the parent has counted is not this process's.
+///
+/// # Safety
+/// No other thread is there.
+pub(crate) unsafe fn in_child() {
+    // SAFETY: the caller's.
+    unsafe { crate::fork::renew(&BOOK, Book::new()) };
+}
+
 /// The process closes its NIC.
 pub(crate) fn closes(nic: &Context) {
     let Some(path) = file().filter(|_| nic.is_ours()) else { return };
-    let mut book = BOOK.lock();
-    book.add(nic);
-    book.write(&path, true);
+    let book = &mut *BOOK.lock();
+    book.closed.add(nic);
+    book.write(&path, &book.closed, true);
+}
+
+/// The process exits with its NIC open. It may yet be closed, which counts then.
+fn leaves(nic: &Context) {
+    let Some(path) = file() else { return };
+    let book = BOOK.lock();
+    let mut counts = book.closed.clone();
+    counts.add(nic);
+    book.write(&path, &counts, true);
 }
 
 /// The process exits. What is open then is not closed: other threads may be using it.
@@ -146,7 +173,7 @@ extern "C" fn exits() {
         crate::nic::if_open(|nic| {
             nic.flush_capture();
             if WANTED.load(Ordering::Relaxed) {
-                closes(nic);
+                leaves(nic);
             }
         });
     });

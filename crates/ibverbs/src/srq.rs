@@ -13,7 +13,7 @@ use crate::handle::{Handled, by_handle, for_destroy, next};
 use crate::layout::{
     IbvContext, IbvPd, IbvRecvWr, IbvSrq, IbvSrqAttr, IbvSrqInitAttr, IbvSrqInitAttrEx, Zero,
 };
-use crate::object::{Held, Kind, Object, get, kind};
+use crate::object::{Held, Kind, Object, get, kind, ours};
 use crate::pd::{self, Pd};
 use crate::recv;
 use crate::xrcd::Xrcd;
@@ -51,7 +51,7 @@ impl Handled for Srq {
 
 /// The SRQ that C means.
 pub(crate) fn of(srq: *mut IbvSrq) -> Result<&'static Object<Srq>, Fail> {
-    by_handle(get::<Srq>(srq)?)
+    by_handle(ours::<Srq>(srq)?)
 }
 
 type Xrc = (&'static Object<Xrcd>, &'static Object<Cq>);
@@ -138,8 +138,8 @@ pub(crate) extern "C" fn destroy_srq(srq: *mut IbvSrq) -> c_int {
     code("ibv_destroy_srq", || {
         let dying = Srq::pool().begin_end(for_destroy(get::<Srq>(srq)?)?)?;
         let own = dying.own();
-        own.opening.books.lock().srqs.remove(&own.srq.number());
-        own.asyncs.wait();
+        own.opening.strike(|books| _ = books.srqs.remove(&own.srq.number()));
+        own.asyncs.wait(&own.opening);
         Ok(())
     })
 }

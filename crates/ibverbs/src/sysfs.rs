@@ -2,7 +2,8 @@
 
 use std::env;
 use std::ffi::{CStr, OsStr, c_char, c_int};
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -52,7 +53,10 @@ pub(crate) unsafe extern "C" fn read_sysfs_file(
         let wrong = |e: std::io::Error| {
             Fail::new(e.raw_os_error().unwrap_or(libc::EIO), format!("{}: {e}", path.display()))
         };
-        let mut bytes = fs::read(&path).map_err(wrong)?;
+        // No more than there is room for: the program may name what has no end.
+        let (mut bytes, most) = (Vec::new(), u64::try_from(size).unwrap_or(u64::MAX));
+        let file = File::open(&path).map_err(wrong)?;
+        file.take(most).read_to_end(&mut bytes).map_err(wrong)?;
         if bytes.last() == Some(&b'\n') {
             bytes.pop();
         }

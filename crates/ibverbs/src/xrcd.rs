@@ -1,13 +1,14 @@
 //! XRC domains.
 
-use std::collections::HashMap;
 use std::ffi::c_int;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::call::{Fail, code, input, pointer};
 use crate::context::{self, Opening, Owned};
+use crate::fork;
 use crate::layout::{IbvContext, IbvXrcd, IbvXrcdInitAttr};
 use crate::object::{Kind, get, kind};
 
@@ -16,6 +17,42 @@ use crate::object::{Kind, get, kind};
 pub(crate) struct Xrcd {
     pub(crate) xrcd: urxe::Xrcd,
     opening: Arc<Opening>,
+    file: Option<File>,
+}
+
+/// The file that names a domain: whoever opens one of the same file gets the same. The NIC is this
+/// process's alone, so others cannot.
+#[derive(Debug)]
+struct File {
+    /// Device and inode.
+    name: (libc::dev_t, libc::ino_t),
+    /// Keeps the inode from becoming another file's, as the kernel does.
+    _open: OwnedFd,
+}
+
+impl File {
+    fn of(fd: c_int) -> Result<Self, Fail> {
+        let name = context::file(fd)?;
+        // SAFETY: any number may be given as a descriptor.
+        let copy = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+        if copy < 0 {
+            return Err(Fail::host("fcntl"));
+        }
+        // SAFETY: it is open and nobody else's.
+        Ok(Self { name, _open: unsafe { OwnedFd::from_raw_fd(copy) } })
+    }
+}
+
+/// One domain is opened at a time, so that two of a file are not made.
+static OPENS: Mutex<()> = Mutex::new(());
+
+/// The parent's calls are not this process's.
+///
+/// # Safety
+/// No other thread is there.
+pub(crate) unsafe fn in_child() {
+    // SAFETY: the caller's.
+    unsafe { fork::renew(&OPENS, ()) };
 }
 
 kind!(Xrcd, "XRC domain", IbvXrcd);
@@ -28,13 +65,6 @@ impl Owned for Xrcd {
 
 /// `IBV_XRCD_INIT_ATTR_FD`, `_OFLAGS`.
 const MASK: u32 = 3;
-
-/// Domains that a file names: whoever opens one of the same file gets the same. The NIC is this
-/// process's alone, so others cannot.
-static NAMED: Mutex<Option<Named>> = Mutex::new(None);
-
-/// By device and inode.
-type Named = HashMap<(u64, u64), Vec<usize>>;
 
 /// # Safety
 /// `attr` is null or points to the struct.
@@ -52,8 +82,8 @@ pub(crate) unsafe extern "C" fn open_xrcd(
                 attr.comp_mask
             )));
         }
-        let make = |xrcd| {
-            let own = Xrcd { xrcd, opening: Arc::clone(&opening) };
+        let make = |xrcd, file| {
+            let own = Xrcd { xrcd, opening: Arc::clone(&opening), file };
             let made = Xrcd::pool().make(|_| Ok((IbvXrcd { context }, own)))?;
             Ok::<_, Fail>(made.public())
         };
@@ -61,26 +91,27 @@ pub(crate) unsafe extern "C" fn open_xrcd(
             if attr.oflags & libc::O_CREAT == 0 {
                 return Err(Fail::invalid("without a file a domain can only be made: O_CREAT"));
             }
-            return make(opening.nic.alloc_xrcd()?);
+            return make(opening.nic.alloc_xrcd()?, None);
         }
-        let file = context::file(attr.fd)?;
-        let mut named = NAMED.lock();
-        let same = named.get_or_insert_default().entry(file).or_default();
-        same.retain(|at| get::<Xrcd>(std::ptr::with_exposed_provenance(*at)).is_ok());
-        let there = same.first().map(|at| get::<Xrcd>(std::ptr::with_exposed_provenance(*at)));
+        opening.check_ours()?;
+        let file = File::of(attr.fd)?;
+        let _one = OPENS.lock();
+        let there = Xrcd::pool().first(|object| {
+            let own = object.own();
+            let is = own.file.as_ref().is_some_and(|named| named.name == file.name);
+            (is && own.opening.is_ours()).then(|| own.xrcd.clone())
+        });
         let xrcd = match there {
             Some(_) if attr.oflags & libc::O_EXCL != 0 => {
                 return Err(Fail::invalid("the file has a domain, and O_EXCL wants a new one"));
             }
-            Some(domain) => domain?.own().xrcd.clone(),
+            Some(domain) => domain,
             None if attr.oflags & libc::O_CREAT == 0 => {
                 return Err(Fail::invalid("the file has no domain; O_CREAT makes one"));
             }
             None => opening.nic.alloc_xrcd()?,
         };
-        let made = make(xrcd)?;
-        same.push(made.expose_provenance());
-        Ok(made)
+        make(xrcd, Some(file))
     })
 }
 

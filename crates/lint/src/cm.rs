@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use urxe_wire::cm::{CommId, TransportService};
+use urxe_wire::cm::{CommId, PortSpace, TransportService};
 use urxe_wire::{CmMessage, Fields, MadHeader, Psn, Qpn, Transport};
 
 use crate::fact::{Addr, Fact, Flow};
@@ -100,6 +100,7 @@ impl Exchanges {
     ) -> Option<Connection> {
         let seen = Seen { header, fact, place: Place::of(fact) };
         fields(header, message, &seen.place, report);
+        addresses(message, &seen, report);
         match message {
             CmMessage::Req(_) => self.asked(&seen, message, report),
             CmMessage::Rep(_) => return self.accepted(&seen, message, report),
@@ -111,7 +112,11 @@ impl Exchanges {
             }
             CmMessage::SidrRep(m) => self.resolved(&seen, m.request_id, report),
             CmMessage::Rtu(m) => self.ready(&seen, m.local_comm_id, m.remote_comm_id, report),
-            CmMessage::Rej(m) => self.rejected(&seen, m.remote_comm_id),
+            CmMessage::Rej(m) => {
+                self.answers(&seen, "REJ", m.remote_comm_id, report);
+                self.rejected(&seen, m.remote_comm_id);
+            }
+            CmMessage::Mra(m) => self.answers(&seen, "MRA", m.remote_comm_id, report),
             CmMessage::Dreq(m) => {
                 let ids = (m.local_comm_id, m.remote_comm_id);
                 self.parting(&seen, ids, Some(m.remote_qpn), report);
@@ -119,7 +124,7 @@ impl Exchanges {
             CmMessage::Drep(m) => {
                 self.parting(&seen, (m.local_comm_id, m.remote_comm_id), None, report);
             }
-            CmMessage::Mra(_) | CmMessage::Lap(_) | CmMessage::Apr(_) => {}
+            CmMessage::Lap(_) | CmMessage::Apr(_) => {}
         }
         None
     }
@@ -201,15 +206,20 @@ impl Exchanges {
             }
             return None;
         }
+        // The QPN of an XRC target stands in the EE context (Linux drivers/infiniband/core/cm.c).
+        let passive_qpn = match exchange.transport {
+            Some(Transport::Xrc) => Qpn::new(rep.local_eecn),
+            _ => rep.local_qpn,
+        };
         exchange.passive = Some(rep.local_comm_id);
-        exchange.passive_qpn = Some(rep.local_qpn);
+        exchange.passive_qpn = Some(passive_qpn);
         exchange.stage = exchange.stage.max(Stage::Accepted);
         let flow = seen.fact.flow;
         let back = Flow { src: flow.dst, dst: flow.src, ..flow };
         Some(Connection {
             frame: seen.fact.frame,
             transport: exchange.transport?,
-            to_passive: Flow { qpn: rep.local_qpn, ..back },
+            to_passive: Flow { qpn: passive_qpn, ..back },
             to_active: Flow { qpn: exchange.active_qpn, ..flow },
             active_psn: rep.starting_psn,
             passive_psn: exchange.passive_psn,
@@ -270,6 +280,15 @@ impl Exchanges {
                 report.find(Rule::CmIds, place, what, remote, passive);
             }
             (Some(_), _) => exchange.stage = Stage::Ready,
+        }
+    }
+
+    /// What answers a REQ names its sender's id, whatever else becomes of it.
+    fn answers(&self, seen: &Seen<'_>, name: &str, id: CommId, report: &mut Report) {
+        let known = self.all.contains_key(&(seen.backward(), id));
+        let asked = self.by_transaction(seen.backward(), seen.header.transaction_id);
+        if let Some(right) = asked.filter(|_| !known) {
+            self.unknown(Some(right), name, id, "REQ", &seen.place, report);
         }
     }
 
@@ -383,5 +402,49 @@ fn fields(header: &MadHeader, message: &CmMessage, place: &Place, report: &mut R
         && let Err(error) = req.mtu.mtu()
     {
         report.find(Rule::CmField, place, "path MTU of a REQ", error.got, error.wanted);
+    }
+}
+
+/// Whom a request names: the addresses that it goes between. On a native link GIDs are no IP
+/// addresses.
+fn addresses(message: &CmMessage, seen: &Seen<'_>, report: &mut Report) {
+    if seen.fact.src_port.is_none() {
+        return;
+    }
+    let (Addr::Ip(src), Addr::Ip(dst)) = (seen.fact.flow.src, seen.fact.flow.dst) else { return };
+    let place = &seen.place;
+    let mut find = |what: &str, got: &dyn std::fmt::Display, wanted: &dyn std::fmt::Display| {
+        report.find(Rule::CmAddress, place, what, got, wanted);
+    };
+    let (service, ip) = match message {
+        CmMessage::Req(req) => {
+            let path = &req.primary;
+            for (what, gid, ip) in [
+                ("GID of a REQ's sender", path.local_gid, src),
+                ("GID of a REQ's receiver", path.remote_gid, dst),
+            ] {
+                if gid.ip() != ip {
+                    find(what, &gid.ip(), &ip);
+                }
+            }
+            (req.service_id, req.ip_header().map(|(ip, _)| ip))
+        }
+        CmMessage::SidrReq(req) => (req.service_id, req.ip_header().map(|(ip, _)| ip)),
+        _ => return,
+    };
+    // A service of the IB port space may have native addresses and no header.
+    if !matches!(service.port(), Some((PortSpace::Tcp | PortSpace::Udp, _))) {
+        return;
+    }
+    match ip {
+        Err(error) => find("IP header of a request", &error.got, &error.wanted),
+        Ok(ip) => {
+            if ip.source().ip() != src {
+                find("source in the IP header of a request", &ip.source().ip(), &src);
+            }
+            if ip.destination() != dst {
+                find("destination in the IP header of a request", &ip.destination(), &dst);
+            }
+        }
     }
 }

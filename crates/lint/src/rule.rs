@@ -171,6 +171,9 @@ rules! {
          A note with `--lossy`, or if the exchange began before the capture.";
     CmQpn "cm-qpn" Violation "IBA 12.6.10"
         "A DREQ names the receiver's QPN.";
+    CmAddress "cm-address" Violation "IBA A11.4, A17.4.6"
+        "A request names the addresses that it goes between: by its GIDs, and by the IP header of \
+         a TCP or UDP port's service.";
     Unseen "unseen" Note "this tool"
         "Frames were cut too short to read or captured before segmentation; from there on, what \
          missing frames explain is a note, as with `--lossy`.";

@@ -9,6 +9,7 @@ use urxe_net::IcrcMode;
 use urxe_net::impair::Impairment;
 use urxe_wire::Mtu;
 
+use crate::observe::ToStderr;
 use crate::{Error, Observer};
 
 /// Which address a device has.
@@ -65,6 +66,10 @@ pub struct Config {
     pub caps: Caps,
     /// PSNs a QP may have in flight (`URXE_WINDOW`: 4 to 4194304).
     pub window: u32,
+    /// Whether a line of each packet goes to the standard error, with the process's id
+    /// (`URXE_TRACE`: on, off). An observer takes its place: whoever sets one shows packets in its
+    /// own way.
+    pub trace: bool,
     /// Who looks on; no variable sets it.
     pub observer: Option<Arc<dyn Observer>>,
     /// Where keys and PSNs start (`URXE_SEED`); `None` takes the time.
@@ -86,6 +91,7 @@ impl Default for Config {
             shared: None,
             caps: Caps::default(),
             window: 256,
+            trace: false,
             observer: None,
             seed: None,
         }
@@ -116,9 +122,9 @@ fn switch(name: &str, value: &str) -> Result<Option<bool>, Error> {
 
 impl Config {
     /// What [`Self::set`] knows: each is a variable with `URXE_` before it, in capitals.
-    pub const NAMES: [&'static str; 19] = [
+    pub const NAMES: [&'static str; 20] = [
         "addr", "port", "mtu", "profile", "icrc", "gso", "window", "seed", "pcap", "loss", "dup",
-        "reorder", "corrupt", "delay", "jitter", "rate", "faults", "buffer", "shared",
+        "reorder", "corrupt", "delay", "jitter", "rate", "faults", "buffer", "shared", "trace",
     ];
 
     /// The default, changed by `URXE_*` variables of the environment.
@@ -183,6 +189,13 @@ impl Config {
                 let problem = "wanted 4096 to 1073741824";
                 self.buffer = fits.ok_or_else(|| wrong(name, value, problem))?;
             }
+            "trace" => {
+                self.trace = match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(wrong(name, value, "wanted on or off")),
+                };
+            }
             "pcap" => self.pcap = Some(value.into()),
             "faults" => self.add_faults(name, value, value)?,
             "loss" | "reorder" | "corrupt" | "delay" | "jitter" | "rate" => {
@@ -219,6 +232,12 @@ impl Config {
             faults.seed = seed;
         }
         Ok(Some(faults))
+    }
+
+    /// Who looks on, if anybody does.
+    pub(crate) fn looks_on(&self) -> Option<Arc<dyn Observer>> {
+        let trace = || self.trace.then(|| Arc::new(ToStderr) as Arc<dyn Observer>);
+        self.observer.clone().or_else(trace)
     }
 
     /// The addresses to try, in order.

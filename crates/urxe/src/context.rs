@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use urxe_engine::{AsyncEvent, Caps, ObjectCounts, Profile};
+use urxe_engine::{AsyncEvent, Caps, ObjectCounts, Profile, Time};
 use urxe_net::{PortCaps, PortStatsSnapshot};
 use urxe_wire::{Gid, Mtu};
 
@@ -221,6 +221,13 @@ impl Context {
     /// the device.
     #[must_use]
     pub fn take_async_event(&self) -> Option<AsyncEvent> {
+        self.take_async_event_of().map(|(event, _)| event)
+    }
+
+    /// As [`Self::take_async_event`], with the number of the [`crate::QpShare`] that it came by; 0
+    /// where it is of what was made through this opening, or of the whole device.
+    #[must_use]
+    pub fn take_async_event_of(&self) -> Option<(AsyncEvent, u32)> {
         self.device.live().ok().and_then(|_| self.device.asyncs.pop())
     }
 
@@ -230,13 +237,19 @@ impl Context {
     /// Where waiting fails; [`Error::Forked`].
     pub fn wait_async_event(&self, timeout: Duration) -> Result<Option<AsyncEvent>, Error> {
         self.device.live()?;
-        self.device.asyncs.wait(timeout)
+        Ok(self.device.asyncs.wait(timeout)?.map(|(event, _)| event))
     }
 
     /// A descriptor that is readable while an asynchronous event waits.
     #[must_use]
     pub fn async_fd(&self) -> BorrowedFd<'_> {
         self.device.asyncs.fd()
+    }
+
+    /// The time now, as [`crate::Completion::at`] counts it: since the device was opened.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.device.now()
     }
 
     /// Makes progress as a poll does, for programs that wait for nothing else.

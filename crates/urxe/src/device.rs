@@ -83,7 +83,7 @@ impl Device {
             port,
             tap,
             icrc: config.icrc,
-            observer: config.observer.clone(),
+            observer: config.looks_on(),
             health: Health::default(),
             groups: Groups::default(),
             cm: Slot::default(),

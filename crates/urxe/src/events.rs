@@ -204,14 +204,19 @@ impl Affected {
     }
 }
 
-type Asyncs = Weak<Queue<AsyncEvent>>;
+/// An asynchronous event, and to which user of a shared object it is told: 0 is who made it.
+pub(crate) type Told = (AsyncEvent, u32);
+type Asyncs = Weak<Queue<Told>>;
 
 #[derive(Debug, Default)]
 struct Routes {
     /// Which CQ's completions go where.
     channels: HashMap<CqId, Weak<Queue<CqId>>>,
-    /// Which object's events go where: to the opening it was made through.
-    owners: HashMap<Affected, Asyncs>,
+    /// Which object's events go where: to the opening it was made through, and to those of its
+    /// other users, each with its number.
+    owners: HashMap<Affected, Vec<(u32, Asyncs)>>,
+    /// How many such numbers were given out.
+    users: u32,
     /// All openings: what is of the whole device goes to each.
     all: Vec<Asyncs>,
     /// What the connection manager is told, if there is one.
@@ -220,7 +225,7 @@ struct Routes {
 
 impl Events {
     /// The device is opened, once more perhaps.
-    pub(crate) fn open(&self, asyncs: &Arc<Queue<AsyncEvent>>) {
+    pub(crate) fn open(&self, asyncs: &Arc<Queue<Told>>) {
         let all = &mut self.0.lock().all;
         all.retain(|asyncs| asyncs.strong_count() != 0);
         all.push(Arc::downgrade(asyncs));
@@ -238,7 +243,28 @@ impl Events {
 
     /// Events of an object that was made through `handle` go there.
     pub(crate) fn own(&self, object: Affected, handle: &Handle) {
-        self.0.lock().owners.insert(object, Arc::downgrade(&handle.asyncs));
+        self.0.lock().owners.insert(object, vec![(0, Arc::downgrade(&handle.asyncs))]);
+    }
+
+    /// They go to `handle` as well; gives the number that they come with.
+    pub(crate) fn share(&self, object: Affected, handle: &Handle) -> u32 {
+        let routes = &mut *self.0.lock();
+        routes.users = routes.users.wrapping_add(1).max(1);
+        let user = (routes.users, Arc::downgrade(&handle.asyncs));
+        routes.owners.entry(object).or_default().push(user);
+        routes.users
+    }
+
+    /// Another user is done with an object.
+    pub(crate) fn leave(&self, nic: &Nic, object: Affected, user: u32) {
+        let routes = &mut *self.0.lock();
+        routes.hand_on(nic);
+        let Some(users) = routes.owners.get_mut(&object) else { return };
+        let asyncs = users.iter().find(|(number, _)| *number == user).and_then(|u| u.1.upgrade());
+        users.retain(|(number, _)| *number != user);
+        if let Some(asyncs) = asyncs {
+            asyncs.retain(|(event, of)| Affected::by(event) != Some(object) || *of != user);
+        }
     }
 
     /// An object is gone: what happened to it is of interest to nobody, and its number will be
@@ -251,8 +277,10 @@ impl Events {
         {
             channel.retain(|waiting| *waiting != cq);
         }
-        if let Some(asyncs) = routes.owners.remove(&object).and_then(|a| a.upgrade()) {
-            asyncs.retain(|event| Affected::by(event) != Some(object));
+        for (_, asyncs) in routes.owners.remove(&object).unwrap_or_default() {
+            if let Some(asyncs) = asyncs.upgrade() {
+                asyncs.retain(|(event, _)| Affected::by(event) != Some(object));
+            }
         }
     }
 
@@ -299,11 +327,14 @@ impl Routes {
     }
 
     fn tell(&self, event: AsyncEvent) {
-        let owner = Affected::by(&event).map(|object| self.owners.get(&object));
-        let one = owner.flatten().and_then(Weak::upgrade);
-        match owner {
-            Some(_) => one.iter().for_each(|asyncs| asyncs.push(event)),
-            None => self.all.iter().filter_map(Weak::upgrade).for_each(|all| all.push_state(event)),
+        let Some(object) = Affected::by(&event) else {
+            let all = self.all.iter().filter_map(Weak::upgrade);
+            return all.for_each(|asyncs| asyncs.push_state((event, 0)));
+        };
+        for (user, asyncs) in self.owners.get(&object).into_iter().flatten() {
+            if let Some(asyncs) = asyncs.upgrade() {
+                asyncs.push((event, *user));
+            }
         }
     }
 }

@@ -6,11 +6,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use urxe_engine::AsyncEvent;
 use urxe_net::fork;
 
 use crate::device::Device;
-use crate::events::Queue;
+use crate::events::{Queue, Told};
 use crate::{Config, Error};
 
 thread_local! {
@@ -23,7 +22,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Handle {
     open: Arc<Open>,
-    pub(crate) asyncs: Arc<Queue<AsyncEvent>>,
+    pub(crate) asyncs: Arc<Queue<Told>>,
 }
 
 /// Holds the device open; the last one stops its thread.

@@ -66,6 +66,7 @@ mod observe;
 mod progress;
 mod qp;
 mod region;
+mod share;
 mod sink;
 mod srq;
 
@@ -80,6 +81,7 @@ pub use memory::{Mr, Mw, Pd, Reregister};
 pub use observe::{Observer, Passage};
 pub use qp::{Batch, Qp, QpBuilder};
 pub use region::Region;
+pub use share::QpShare;
 pub use srq::Srq;
 
 pub use urxe_engine::attr::MigState;
@@ -88,7 +90,7 @@ pub use urxe_engine::{
     CqInfo, ObjectCounts, PostError, Profile, QpAttr, QpCaps, QpInfo, QpKind, QpState, Rule,
     SendFlags, SendOp, SendWr, SrqAttr, UdDest, VerbsError, WcFlags, WcOpcode, WcStatus,
 };
-pub use urxe_engine::{CqId, Drop as DropReason, Why};
+pub use urxe_engine::{CqId, Drop as DropReason, Time, Why};
 pub use urxe_memory::{
     Access, Backing, Buffer, KeyError, MemoryError, MrInfo, MwId, MwInfo, MwType, Sge,
 };

@@ -1,6 +1,7 @@
 //! Looking on: each packet that leaves and arrives, and what became of it.
 
 use std::fmt;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use urxe_engine::{Drop, Why};
@@ -61,6 +62,18 @@ impl fmt::Display for Passage<'_> {
 pub trait Observer: Send + Sync + fmt::Debug {
     /// A packet passes.
     fn packet(&self, passage: &Passage<'_>);
+}
+
+/// Shows each packet on the standard error.
+#[derive(Debug)]
+pub(crate) struct ToStderr;
+
+impl Observer for ToStderr {
+    fn packet(&self, passage: &Passage<'_>) {
+        let line = format!("[{}] {passage}\n", std::process::id());
+        // If nobody reads any more, the traffic goes on.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ pub struct Qp {
 }
 
 impl Qp {
-    fn live(&self) -> Result<&Device, Error> {
+    pub(crate) fn live(&self) -> Result<&Device, Error> {
         self.pd.inner.device.live()
     }
 

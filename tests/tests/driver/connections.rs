@@ -15,6 +15,7 @@ mod failing;
 mod setting_up;
 mod shared;
 mod stepwise;
+mod storm;
 
 /// A device with what QPs need.
 pub struct Host {

@@ -7,7 +7,7 @@ use urxe_cli::capture::Capture;
 use urxe_cli::lint::{Summary, View, lint};
 use urxe_lint::{Options, Profile, Rule};
 
-fn judged(file: &[u8], options: Options) -> (String, Summary) {
+pub(crate) fn judged(file: &[u8], options: Options) -> (String, Summary) {
     let mut capture = Capture::new("test", file).unwrap();
     let (mut out, mut summary) = (Vec::new(), Summary::default());
     lint(&mut capture, options, &View::default(), &mut out, &mut summary).unwrap();

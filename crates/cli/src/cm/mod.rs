@@ -71,7 +71,7 @@ pub struct ListenArgs {
 /// With whom, and what then.
 #[derive(Debug, Args)]
 pub struct ConnectArgs {
-    /// Who listens, as 127.0.0.2:7471 or [fd00::2]:7471
+    /// Who listens, as 127.0.0.2:7471; an IPv6 address stands in brackets
     #[arg(value_name = "ADDRESS:PORT")]
     pub to: SocketAddr,
     /// A message to send once it is connected, up to 4096 bytes

@@ -9,9 +9,12 @@ use urxe_wire::ROCE_UDP_PORT;
 
 use super::report::Check;
 use super::trial::Seen;
-use crate::common::{TRACE, trace_from_env};
 use crate::host::{self, CAP_NET_ADMIN, CAP_NET_RAW, Holder, Owners, RdmaDevice};
 use crate::log;
+use crate::programs::LIBRARY;
+
+/// Variables that are no device's.
+const OTHERS: [&str; 4] = [log::VARIABLE, LIBRARY, "URXE_REPORT", "URXE_WC_SL"];
 
 /// Bytes that a port asks for, to send and to receive in (urxe-net's default).
 const BUFFER: u64 = 4 << 20;
@@ -24,7 +27,7 @@ pub(super) fn settings() -> Check {
             name.starts_with("URXE_").then(|| (name, value.to_string_lossy().into_owned()))
         })
         .collect();
-    settings_of(&set, Config::from_env().err().or_else(|| trace_from_env().err()))
+    settings_of(&set, Config::from_env().err())
 }
 
 pub(super) fn settings_of(set: &[(String, String)], error: Option<Error>) -> Check {
@@ -34,7 +37,7 @@ pub(super) fn settings_of(set: &[(String, String)], error: Option<Error>) -> Che
     }
     let known = |name: &str| {
         let setting = name.strip_prefix("URXE_").unwrap_or_default().to_ascii_lowercase();
-        Config::NAMES.contains(&setting.as_str()) || [log::VARIABLE, TRACE].contains(&name)
+        Config::NAMES.contains(&setting.as_str()) || OTHERS.contains(&name)
     };
     let unknown: Vec<_> = set.iter().map(|(n, _)| n.as_str()).filter(|n| !known(n)).collect();
     if !unknown.is_empty() {

@@ -3,7 +3,11 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
 
 /// Programs whose children load UCX, though they do not.
 const LAUNCHERS: [&str; 4] = ["mpirun", "mpiexec", "orterun", "prterun"];
@@ -19,7 +23,22 @@ pub(super) fn needs_devfs(program: &OsStr) -> bool {
     // Debian's launchers are links to links, with the version in the last name.
     let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
     LAUNCHERS.iter().any(|launcher| name.starts_with(launcher))
-        || fs::read(path).is_ok_and(|bytes| uses_ucx(&bytes))
+        || start_of(&path).is_ok_and(|bytes| uses_ucx(&bytes))
+}
+
+/// Bytes of a program that are looked at: in the largest ones the names of libraries stand before.
+const MOST: u64 = 64 << 20;
+
+/// What a program file begins with; nothing of what is no file, which might have no end or keep us
+/// waiting.
+fn start_of(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = (OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits();
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let mut bytes = Vec::new();
+    if file.metadata()?.is_file() {
+        file.take(MOST).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 fn uses_ucx(bytes: &[u8]) -> bool {
@@ -44,5 +63,18 @@ mod tests {
         assert!(uses_ucx(b"\x7fELF...\0libm.so.6\0libucp.so.0\0"));
         assert!(!uses_ucx(b"\x7fELF...\0libibverbs.so.1\0"));
         assert!(!uses_ucx(b"#!/bin/sh\n# libucp.so\n"));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_read() {
+        let fifo = env::temp_dir().join(format!("urxe-fifo-{}", std::process::id()));
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        // Nobody writes to the one, and the other has no end.
+        for path in [&*fifo, Path::new("/dev/zero"), Path::new("/dev/ptmx")] {
+            assert_eq!(start_of(path).unwrap_or_default(), b"", "{}", path.display());
+        }
+        fs::remove_file(&fifo).unwrap();
+        assert!(start_of(&env::current_exe().unwrap()).unwrap().starts_with(b"\x7fELF"));
+        assert!(start_of(Path::new("/")).unwrap_or_default().is_empty());
     }
 }

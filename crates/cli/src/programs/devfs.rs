@@ -8,6 +8,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
@@ -27,6 +28,25 @@ pub(super) fn interface(address: Address) -> String {
     let all = urxe::interfaces().unwrap_or_default();
     let own = all.into_iter().find(|one| one.address == address);
     own.map_or_else(|| "lo".to_owned(), |own| own.name)
+}
+
+/// The command by which this one tries out in a process of its own what [`enter`] does: what fails
+/// half way leaves a process where it should run nothing.
+pub(crate) const TRIAL: &str = "try-devfs";
+
+/// Whether [`enter`] would succeed.
+///
+/// # Errors
+/// Why not.
+pub(super) fn trial(interface: &str) -> Result<(), String> {
+    let me = std::env::current_exe().map_err(|e| format!("where this command is: {e}"))?;
+    let tried = Command::new(me).args([TRIAL, interface]).stdin(Stdio::null()).output();
+    let tried = tried.map_err(|e| format!("a trial of it: {e}"))?;
+    if tried.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&tried.stderr);
+    Err(said.trim().trim_start_matches("error: ").to_owned())
 }
 
 /// Goes where the files are. Gives what could not be served, and why.

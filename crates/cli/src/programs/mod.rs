@@ -16,7 +16,7 @@ use std::process::Command;
 use clap::{Args, ValueEnum};
 
 use crate::command::{Done, Failure, tell};
-use crate::common::{Common, TRACE};
+use crate::common::Common;
 
 /// Where the library is, if not beside the command.
 pub(crate) const LIBRARY: &str = "URXE_LIBRARY";
@@ -83,6 +83,13 @@ pub struct EnvArgs {
     pub common: Common,
 }
 
+/// What `run` asks of itself.
+#[derive(Debug, Args)]
+pub struct TryDevfsArgs {
+    /// The interface whose device it is
+    pub interface: String,
+}
+
 /// Variables, in order.
 pub(crate) type Variables = Vec<(String, OsString)>;
 
@@ -96,35 +103,41 @@ pub(crate) fn run(args: &RunArgs) -> Result<Done, Failure> {
         Devfs::Off => false,
         Devfs::Auto => detect::needs_devfs(program),
     };
-    if devfs && env::var_os(WC_SL).is_none() {
-        variables.push((WC_SL.into(), WC_SL_OF_UCX.into()));
-    }
     if args.report {
         // The supervisor stays outside of the namespaces that the program lives in.
         let mut inner = if devfs { ourselves(args.devfs, &directory)? } else { Vec::new() };
         inner.extend(args.command.iter().cloned());
         return supervise::run(&inner, variables, args.common.json);
     }
-    if devfs {
-        enter(args)?;
+    if devfs && enter(args)? && env::var_os(WC_SL).is_none() {
+        variables.push((WC_SL.into(), WC_SL_OF_UCX.into()));
     }
     let error = command(&args.command, variables).exec();
     Ok(cannot_run(program, &error))
 }
 
-fn enter(args: &RunArgs) -> Result<(), Failure> {
+/// Goes where the files of a device are; says whether it did.
+///
+/// # Errors
+/// Where they must be served and cannot be. This process may be in namespaces that are half made
+/// then, in which nothing is to be run.
+fn enter(args: &RunArgs) -> Result<bool, Failure> {
     let interface = devfs::interface(args.common.config()?.address);
-    match devfs::enter(&interface) {
-        Ok(unserved) => {
-            unserved.iter().for_each(|what| tell(&format!("--devfs: {what}")));
-            Ok(())
-        }
-        Err(why) if args.devfs == Devfs::On => Err(why.into()),
-        Err(why) => {
-            tell(&format!("no files of a device are served: {why}"));
-            Ok(())
-        }
+    if args.devfs == Devfs::Auto
+        && let Err(why) = devfs::trial(&interface)
+    {
+        tell(&format!("no files of a device are served: {why}"));
+        return Ok(false);
     }
+    let unserved = devfs::enter(&interface)?;
+    unserved.iter().for_each(|what| tell(&format!("--devfs: {what}")));
+    Ok(true)
+}
+
+/// Tries to go there, in a process that ends with the trial.
+pub(crate) fn try_devfs(args: &TryDevfsArgs) -> Result<Done, Failure> {
+    devfs::enter(&args.interface)?;
+    Ok(Done::Well)
 }
 
 /// This command once more, for the program's side.
@@ -164,9 +177,6 @@ fn variables(directory: &Path, common: &Common) -> Result<Variables, Failure> {
     for (name, value) in common.given() {
         let value = if name == "pcap" { per_process(&value) } else { value };
         all.push((format!("URXE_{}", name.to_uppercase()), value.into()));
-    }
-    if common.trace {
-        all.push((TRACE.into(), "on".into()));
     }
     Ok(all)
 }

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::program::{err, out, refused, urxe};
 
@@ -19,7 +20,7 @@ pub(crate) fn library() -> PathBuf {
     directory
 }
 
-fn run(flags: &[&str], program: &[&str]) -> std::process::Command {
+fn run(flags: &[&str], program: &[&str]) -> Command {
     let library = library();
     let mut command = urxe(&["run", "--library", library.to_str().unwrap()]);
     command.args(flags).arg("--").args(program);
@@ -62,7 +63,7 @@ fn signals_are_passed_on_while_a_report_is_waited_for() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
     let kill = format!("kill -USR1 {}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     // The shell acts on it once its read ends.
     drop(child.stdin.take());
     assert_eq!(lines.next().unwrap().unwrap(), "told");
@@ -101,23 +102,89 @@ fn env_prints_exports_that_a_shell_takes() {
     let mut command = urxe(&["env", "--library", library.to_str().unwrap(), "--loss", "1%"]);
     let text = out(&command.env_remove("LD_LIBRARY_PATH").output().unwrap());
     let shell = format!("{text}\necho $LD_LIBRARY_PATH:$URXE_LOSS");
-    let output = std::process::Command::new("sh").args(["-c", &shell]).output().unwrap();
+    let output = Command::new("sh").args(["-c", &shell]).output().unwrap();
     let wanted = format!("{}:1%\n", library.canonicalize().unwrap().display());
     assert_eq!(out(&output), wanted, "{text}");
+}
+
+/// Whether the host lets us make mounts of our own, as root or in a user namespace.
+fn has_namespaces() -> bool {
+    ["-m", "-rm"].iter().any(|flags| {
+        let tried = Command::new("unshare").args([flags, "true"]).output();
+        tried.is_ok_and(|output| output.status.success())
+    })
+}
+
+/// What a program sees of a device's files, and who it is.
+const LOOK: &str = "test -c /dev/infiniband/uverbs0 && echo x > /dev/infiniband/uverbs0 && \
+                    cat /sys/class/infiniband/urxe0/ports/1/gid_attrs/types/0 && echo $URXE_WC_SL && \
+                    test -c /dev/null && test -d /sys/class/net/lo/ && id -u";
+
+fn me() -> String {
+    out(&Command::new("id").arg("-u").output().unwrap())
 }
 
 /// Where the host lets us make no namespaces, that is said.
 #[test]
 fn files_of_a_device_are_served_or_it_is_said_why_not() {
-    let look = "test -c /dev/infiniband/uverbs0 && echo x > /dev/infiniband/uverbs0 && \
-                cat /sys/class/infiniband/urxe0/ports/1/gid_attrs/types/0 && echo $URXE_WC_SL && \
-                test -c /dev/null && test -d /sys/class/net/lo/ && id -u";
-    let output = run(&["--devfs"], &["sh", "-c", look]).output().unwrap();
-    let me = std::process::Command::new("id").arg("-u").output().unwrap();
-    if output.status.code() == Some(2) {
-        assert!(err(&output).contains("it takes root, or user namespaces"), "{}", err(&output));
-    } else {
-        assert_eq!(out(&output), format!("RoCE v2\n10\n{}", out(&me)), "{}", err(&output));
+    for flags in [&["--devfs"][..], &["--devfs", "--report"]] {
+        let output = run(flags, &["sh", "-c", LOOK]).output().unwrap();
+        if has_namespaces() {
+            assert_eq!(out(&output), format!("RoCE v2\n10\n{}", me()), "{}", err(&output));
+        } else {
+            assert_eq!(output.status.code(), Some(2));
+            assert!(err(&output).contains("it takes root, or user namespaces"), "{}", err(&output));
+        }
     }
     assert!(!std::path::Path::new("/dev/infiniband/uverbs0").exists(), "seen outside");
+}
+
+/// An MPI launcher, as far as its name goes.
+fn launcher(script: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("launchers");
+    fs::create_dir_all(&directory).unwrap();
+    // Made once and never written to again: it may be running.
+    let name = directory.join("mpirun-of-tests");
+    let new = directory.join(format!("new-{}", std::process::id()));
+    if !name.exists() {
+        fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(&new, &name).unwrap();
+    }
+    name
+}
+
+/// A user namespace that is made and then cannot be set up, since /proc is not to be written to:
+/// `auto` runs the program as it would without, `on` says why in a line.
+#[test]
+fn a_namespace_that_is_half_made_runs_no_program() {
+    // Root without the right to make mounts, which a user namespace would give.
+    let inside = "mount -o remount,ro,bind /proc 2> /dev/null || mount -o remount,ro /proc && \
+                  exec setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin -- \"$@\"";
+    let within = |command: Command| {
+        let mut all = Command::new("unshare");
+        all.args(["-m", "sh", "-c", inside, "sh"]).arg(command.get_program());
+        all.args(command.get_args());
+        crate::program::plain(&mut all);
+        all.output().unwrap()
+    };
+    let namespace = "readlink /proc/self/ns/user; echo ${URXE_WC_SL-none}";
+    let mut plain = Command::new("sh");
+    plain.args(["-c", namespace]);
+    let outside = within(plain);
+    if !outside.status.success() {
+        assert!(!has_namespaces() || me() != "0\n", "{}", err(&outside));
+        return;
+    }
+    let program = launcher(namespace);
+    let program = program.to_str().unwrap();
+    let output = within(run(&[], &[program]));
+    assert_eq!(out(&output), out(&outside), "{}", err(&output));
+    assert!(output.status.success());
+    assert_eq!(err(&output).lines().count(), 1, "{}", err(&output));
+    assert!(err(&output).starts_with("no files of a device are served: /proc/self/setgroups:"));
+    let output = within(run(&["--devfs"], &[program]));
+    assert_eq!((output.status.code(), out(&output)), (Some(2), String::new()));
+    assert_eq!(err(&output).lines().count(), 1, "{}", err(&output));
+    assert!(err(&output).starts_with("error: /proc/self/setgroups:"), "{}", err(&output));
 }

@@ -30,8 +30,8 @@ fn every_common_flag_has_its_row_and_its_variable() {
         assert!(PAGE.contains(&row), "{row} in docs/settings.md");
         flags += 1;
     }
-    // Each of them is a device's setting, but the trace.
-    assert_eq!(flags, Config::NAMES.len() + 1);
+    // Each of them is a device's setting.
+    assert_eq!(flags, Config::NAMES.len());
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn every_setting_of_a_device_is_on_the_page() {
         let variable = format!("`URXE_{}`", name.to_uppercase());
         assert!(PAGE.contains(&variable), "{variable} in docs/settings.md");
     }
-    assert!(PAGE.contains("`URXE_LOG`") && PAGE.contains("`URXE_TRACE`"));
+    assert!(PAGE.contains("`URXE_LOG`"));
 }
 
 /// What only `urxe run` has is on its own page.

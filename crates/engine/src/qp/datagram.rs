@@ -93,6 +93,7 @@ impl Inner {
             flags,
             pkey_index,
             traffic_class: received.traffic_class,
+            at: cx.now,
             cause,
         };
         self.complete_recv(cx, None, completion, packet.bth.solicited);

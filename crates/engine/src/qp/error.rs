@@ -81,15 +81,15 @@ impl Inner {
         let xrc = self.xrc.take();
         if let Some(wr_id) = self.responder.abandon() {
             let cq = xrc.as_ref().and_then(|srq| srq.xrc.as_ref()).map(|(_, cq)| cq);
-            self.complete_recv(cx, cq, flushed(cx.qp.qpn, wr_id), false);
+            self.complete_recv(cx, cq, flushed(cx, wr_id), false);
         }
         while let Some(wr_id) = self.rq.as_mut().and_then(crate::rq::Ring::pop) {
-            self.complete_recv(cx, None, flushed(cx.qp.qpn, wr_id), false);
+            self.complete_recv(cx, None, flushed(cx, wr_id), false);
         }
     }
 }
 
-fn flushed(qpn: Qpn, wr_id: u64) -> Completion {
+fn flushed<T>(cx: &Cx<'_, T>, wr_id: u64) -> Completion {
     Completion {
         wr_id,
         status: WcStatus::WrFlushErr,
@@ -97,11 +97,12 @@ fn flushed(qpn: Qpn, wr_id: u64) -> Completion {
         byte_len: 0,
         imm: [0; 4],
         invalidated: 0,
-        qpn,
+        qpn: cx.qp.qpn,
         src_qp: Qpn::default(),
         flags: WcFlags::empty(),
         pkey_index: 0,
         traffic_class: 0,
+        at: cx.now,
         cause: Some(FLUSHED),
     }
 }

@@ -294,6 +294,7 @@ impl Inner {
             flags,
             pkey_index: self.attr.pkey_index,
             traffic_class: 0,
+            at: cx.now,
             cause: arrived.cause,
         };
         self.complete_recv(cx, cq, completion, arrived.solicited);

@@ -43,13 +43,15 @@ pub(crate) unsafe extern "C" fn advise_mr(
 }
 
 fn fetch(pd: &pd::Pd, advice: c_int, sge: &IbvSge) -> Result<(), Fail> {
-    let found = Mr::pool().all(|object| {
-        let region = object.own().region.lock();
-        region.info().lkey == sge.lkey && region.is_of(&pd.pd)
+    let found = Mr::pool().first(|object| {
+        let own = object.own();
+        // Locks of a parent's, before a fork, are not to be touched.
+        let region = own.opening.is_ours().then(|| own.region.lock())?;
+        (region.info().lkey == sge.lkey && region.is_of(&pd.pd)).then(|| object.hold())
     });
     let none = || Fail::new(libc::ENOENT, format!("no MR of the PD has lkey {:#x}", sge.lkey));
-    let object = found.first().ok_or_else(none)?;
-    let region = object.own().region.lock();
+    let held = found.ok_or_else(none)?;
+    let region = held.object().own().region.lock();
     let info = region.info();
     if !info.access.contains(Access::ON_DEMAND) {
         return Err(Fail::invalid("the region is not on demand: there is nothing to fetch"));
@@ -65,7 +67,7 @@ fn fetch(pd: &pd::Pd, advice: c_int, sge: &IbvSge) -> Result<(), Fail> {
         return Err(MemoryError::BufferRange { offset, len, have }.into());
     }
     // SAFETY: a live object's.
-    let base = unsafe { (*object.public()).addr };
+    let base = unsafe { (*held.object().public()).addr };
     let start = base.addr().wrapping_add(usize::try_from(offset).unwrap_or(usize::MAX));
     if advice != NO_FAULT {
         maps::check(start, sge.length as usize, write)?;

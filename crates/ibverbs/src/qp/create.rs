@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use urxe::{QpCaps, QpKind};
+use urxe::{QpCaps, QpKind, QpShare};
 
 use crate::acks::Acks;
 use crate::call::{Fail, code, input, pointer};
@@ -83,7 +83,7 @@ pub(crate) fn create(
         _srq: srq.map(Object::hold),
         xrcd: xrcd.map(Object::hold),
     };
-    make((context, pd), qp, (kind, needs), init, extras)
+    make((context, pd), (qp, None), (kind, needs), init, extras)
 }
 
 fn caps(init: &IbvQpInitAttr, receives: bool, operations: u64) -> QpCaps {
@@ -102,7 +102,7 @@ fn caps(init: &IbvQpInitAttr, receives: bool, operations: u64) -> QpCaps {
 
 fn make(
     (context, pd): (*mut IbvContext, *mut IbvPd),
-    qp: Arc<urxe::Qp>,
+    (qp, share): (Arc<urxe::Qp>, Option<QpShare>),
     (kind, needs): (QpKind, Needs),
     init: &IbvQpInitAttr,
     extras: &Extras,
@@ -123,6 +123,7 @@ fn make(
     };
     let own = Qp {
         qp,
+        share,
         kind,
         opening: Arc::clone(&opening),
         handle,
@@ -132,8 +133,7 @@ fn make(
         needs,
     };
     let object = Qp::pool().make(|_| Ok((IbvQpEx { qp_base, ..extras.table }, own)))?;
-    // Of a shared QP its maker hears.
-    opening.books.lock().qps.entry(qpn).or_insert(object);
+    opening.books.lock().qps.insert(object.own().entry(), object);
     Ok(object.public().cast())
 }
 
@@ -152,14 +152,10 @@ pub(crate) extern "C" fn destroy_qp(qp: *mut IbvQp) -> c_int {
         let object = for_destroy(get::<Qp>(qp.cast())?)?;
         let dying = Qp::pool().begin_end(object)?;
         let own = dying.own();
-        {
-            let books = &mut *own.opening.books.lock();
-            let qpn = own.qp.qpn();
-            if books.qps.get(&qpn).is_some_and(|noted| std::ptr::eq(*noted, object)) {
-                books.qps.remove(&qpn);
-            }
-        }
-        own.asyncs.wait();
+        own.opening.strike(|books| {
+            books.qps.remove(&own.entry());
+        });
+        own.asyncs.wait(&own.opening);
         Ok(())
     })
 }
@@ -175,7 +171,7 @@ pub(crate) unsafe extern "C" fn open_qp(
     attr: *mut IbvQpOpenAttr,
 ) -> *mut IbvQp {
     pointer("ibv_open_qp", || {
-        context::of(context)?;
+        let opener = context::of(context)?;
         // SAFETY: the caller's.
         let attr = unsafe { input(attr, "qp_open_attr") }?;
         no_mask(attr.comp_mask, OPEN_MASK)?;
@@ -187,19 +183,26 @@ pub(crate) unsafe extern "C" fn open_qp(
             return Err(Fail::invalid("only XRC_RECV QPs are shared"));
         }
         let domain = xrcd.own().xrcd.number();
-        let is = |object: &'static Object<Qp>| {
+        let found = Qp::pool().first(|object| {
             let own = object.own();
             let of = own.needs.xrcd.as_ref().map(|held| held.object().own().xrcd.number());
-            own.qp.qpn().value() == attr.qp_num && of == Some(domain)
-        };
+            let is = own.qp.qpn().value() == attr.qp_num && of == Some(domain);
+            (is && own.opening.is_ours()).then(|| Arc::clone(&own.qp))
+        });
         let why = || Fail::invalid(format!("the domain has no QP {:#x}", attr.qp_num));
-        let found = *Qp::pool().all(is).first().ok_or_else(why)?;
-        let qp = Arc::clone(&found.own().qp);
+        let qp = found.ok_or_else(why)?;
+        let share = QpShare::new(&qp, &opener.own().opening.nic)?;
         let needs = Needs { xrcd: Some(xrcd.hold()), ..Needs::default() };
         let qp_context =
             if attr.comp_mask & 4 == 0 { std::ptr::null_mut() } else { attr.qp_context };
         let init = IbvQpInitAttr { qp_context, qp_type: attr.qp_type, ..IbvQpInitAttr::zero() };
         let none = std::ptr::null_mut();
-        make((context, none), qp, (QpKind::XrcTarget, needs), &init, &Extras::default())
+        make(
+            (context, none),
+            (qp, Some(share)),
+            (QpKind::XrcTarget, needs),
+            &init,
+            &Extras::default(),
+        )
     })
 }

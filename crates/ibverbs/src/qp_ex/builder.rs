@@ -106,6 +106,7 @@ impl Builder {
                 request.from = sges.len();
                 sges.extend_from_slice(list);
                 (request.to, request.is_inline) = (sges.len(), false);
+                request.wr.flags.remove(SendFlags::INLINE);
             }),
             Err(fail) => self.list.lock().fail(fail),
         }

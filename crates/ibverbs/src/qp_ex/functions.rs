@@ -8,7 +8,7 @@ use urxe::{FlushLevel, FlushScope, SendOp, Sge};
 use crate::call::{Fail, code, input, or};
 use crate::layout::{IbvAh, IbvDataBuf, IbvMw, IbvMwBindInfo, IbvQpEx, IbvSge, Zero};
 use crate::mw;
-use crate::object::get;
+use crate::object::ours;
 use crate::qp::{self, Qp};
 use crate::recv;
 
@@ -44,7 +44,7 @@ pub(super) fn table() -> IbvQpEx {
 
 /// Runs a step of a QP that lives; of another one nothing is said until `ibv_wr_complete`.
 fn step(qp: *mut IbvQpEx, call: &'static str, f: impl FnOnce(&'static Qp) -> Result<(), Fail>) {
-    or(call, (), || f(get::<Qp>(qp)?.own()));
+    or(call, (), || f(ours::<Qp>(qp)?.own()));
 }
 
 /// Begins a request, with the wr_id and flags that the program has set.
@@ -77,7 +77,7 @@ unsafe extern "C" fn start(qp: *mut IbvQpEx) {
 
 unsafe extern "C" fn complete(qp: *mut IbvQpEx) -> c_int {
     code("ibv_wr_complete", || {
-        let own = get::<Qp>(qp)?.own();
+        let own = ours::<Qp>(qp)?.own();
         own.builder.complete(&own.qp)
     })
 }

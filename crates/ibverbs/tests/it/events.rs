@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ibverbs::layout::*;
 
@@ -26,6 +27,91 @@ fn next_event(rig: &Rig) -> IbvAsyncEvent {
     event
 }
 
+/// Something that another thread does, as those of C programs may.
+struct Elsewhere<F>(F);
+
+// SAFETY: its pointers are the library's, whose calls any thread may make.
+unsafe impl<F> Send for Elsewhere<F> {}
+
+impl<F: FnOnce() -> c_int> Elsewhere<F> {
+    fn call(self) -> c_int {
+        (self.0)()
+    }
+}
+
+/// Destroys an object in a thread while an event of it is not acknowledged: that must wait for
+/// `acknowledge`. `lives` is asked until it is being destroyed.
+pub(crate) fn waits_for(
+    destroy: impl FnOnce() -> c_int,
+    mut lives: impl FnMut() -> bool,
+    acknowledge: impl FnOnce(),
+) {
+    let acknowledged = AtomicBool::new(false);
+    let destroy = Elsewhere(destroy);
+    std::thread::scope(|scope| {
+        let gone = scope.spawn(|| {
+            let done = destroy.call();
+            (done, acknowledged.load(Ordering::SeqCst))
+        });
+        while lives() {
+            std::thread::yield_now();
+        }
+        // One that did not wait would be through by now, or soon.
+        (0..1000).for_each(|_| std::thread::yield_now());
+        acknowledged.store(true, Ordering::SeqCst);
+        acknowledge();
+        assert_eq!(gone.join().unwrap(), (0, true));
+    });
+}
+
+#[test]
+fn a_qp_and_a_cq_stay_until_their_events_are_acknowledged() {
+    const CQ_ERR: c_int = 0;
+    let rig = Rig::new();
+    let srq = srq(&rig);
+    let mut init = rig.init(RC);
+    init.srq = srq;
+    let qp = ibv_create_qp(rig.pd, &raw mut init);
+    to_error(qp);
+    let mut event = next_event(&rig);
+    assert_eq!((event.event_type, event.element), (QP_LAST_WQE_REACHED, qp.addr()));
+    let lives = || {
+        let (mut attr, mut init) = (IbvQpAttr::zero(), IbvQpInitAttr::zero());
+        ibv_query_qp(qp, &raw mut attr, 1, &raw mut init) == 0
+    };
+    waits_for(|| ibv_destroy_qp(qp), lives, || ibv_ack_async_event(&raw mut event));
+    assert_eq!(ibv_destroy_srq(srq), 0);
+    // Two flushed receives find room for one.
+    let small = ibv_create_cq(rig.context, 1, ptr::null_mut(), ptr::null_mut(), 0);
+    let mut init = rig.init(RC);
+    init.recv_cq = small;
+    let qp = ibv_create_qp(rig.pd, &raw mut init);
+    to_init(qp);
+    (0..2).for_each(|id| assert_eq!(post_recv(qp, id, &mut []), 0));
+    to_error(qp);
+    let mut event = next_event(&rig);
+    assert_eq!((event.event_type, event.element), (CQ_ERR, small.addr()));
+    assert_eq!(ibv_destroy_qp(qp), 0);
+    let lives = || poll(small, &mut []) == 0;
+    waits_for(|| ibv_destroy_cq(small), lives, || ibv_ack_async_event(&raw mut event));
+    rig.close();
+}
+
+fn to_init(qp: *mut IbvQp) {
+    let mut attr = IbvQpAttr { qp_state: 1, port_num: 1, ..IbvQpAttr::zero() };
+    assert_eq!(ibv_modify_qp(qp, &raw mut attr, 0x39), 0);
+}
+
+/// From RESET or INIT.
+fn to_error(qp: *mut IbvQp) {
+    assert!(!qp.is_null(), "errno {}", errno());
+    if read(qp).state == 0 {
+        to_init(qp);
+    }
+    let mut attr = IbvQpAttr { qp_state: 6, ..IbvQpAttr::zero() };
+    assert_eq!(ibv_modify_qp(qp, &raw mut attr, 1), 0);
+}
+
 #[test]
 fn an_event_names_its_object_which_stays_until_it_is_acknowledged() {
     let rig = Rig::new();
@@ -35,16 +121,10 @@ fn an_event_names_its_object_which_stays_until_it_is_acknowledged() {
     assert_eq!(ibv_modify_srq(srq, &raw mut limit, 2), 0);
     let mut event = next_event(&rig);
     assert_eq!((event.event_type, event.element), (SRQ_LIMIT_REACHED, srq.addr()));
-    let address = srq.expose_provenance();
-    let gone =
-        std::thread::spawn(move || ibv_destroy_srq(ptr::with_exposed_provenance_mut(address)));
     // Until it is being destroyed its limit can be set.
-    while ibv_modify_srq(srq, &raw mut limit, 0) == 0 {
-        std::thread::yield_now();
-    }
-    assert!(!gone.is_finished());
-    ibv_ack_async_event(&raw mut event);
-    assert_eq!(gone.join().unwrap(), 0);
+    let mut same = limit;
+    let lives = || ibv_modify_srq(srq, &raw mut same, 0) == 0;
+    waits_for(|| ibv_destroy_srq(srq), lives, || ibv_ack_async_event(&raw mut event));
     rig.close();
 }
 
@@ -55,13 +135,7 @@ fn events_come_to_the_context_of_their_object_and_go_with_it() {
     let mut init = rig.init(RC);
     init.srq = srq;
     let qps = [(); 2].map(|()| ibv_create_qp(rig.pd, &raw mut init));
-    let mut to_init = IbvQpAttr { qp_state: 1, port_num: 1, ..IbvQpAttr::zero() };
-    let mut to_error = IbvQpAttr { qp_state: 6, ..IbvQpAttr::zero() };
-    for qp in qps {
-        assert!(!qp.is_null(), "errno {}", errno());
-        assert_eq!(ibv_modify_qp(qp, &raw mut to_init, 0x39), 0);
-        assert_eq!(ibv_modify_qp(qp, &raw mut to_error, 1), 0);
-    }
+    qps.iter().for_each(|&qp| to_error(qp));
     // The first one's event was not read: it is gone with its QP.
     assert_eq!(ibv_destroy_qp(qps[0]), 0);
     let mut event = next_event(&rig);

@@ -80,9 +80,20 @@ functions! {
     "IBVERBS_1.1" ibv_ack_cq_events(cq: *mut IbvCq, count: c_uint);
     "IBVERBS_1.1" ibv_get_async_event(c: *mut IbvContext, event: *mut IbvAsyncEvent) -> c_int;
     "IBVERBS_1.1" ibv_ack_async_event(event: *mut IbvAsyncEvent);
+    "IBVERBS_1.1" ibv_rereg_mr(
+        mr: *mut IbvMr, flags: c_int, pd: *mut IbvPd, at: *mut c_void, n: usize, a: c_int
+    ) -> c_int;
+    "IBVERBS_1.10" ibv_import_device(fd: c_int) -> *mut IbvContext;
+    "IBVERBS_1.10" ibv_import_pd(context: *mut IbvContext, handle: u32) -> *mut IbvPd;
+    "IBVERBS_1.10" ibv_unimport_pd(pd: *mut IbvPd);
+    "IBVERBS_1.10" ibv_import_mr(pd: *mut IbvPd, handle: u32) -> *mut IbvMr;
+    "IBVERBS_1.10" ibv_unimport_mr(mr: *mut IbvMr);
+    "IBVERBS_1.13" ibv_import_dm(context: *mut IbvContext, handle: u32) -> *mut IbvDm;
+    "IBVERBS_1.13" ibv_unimport_dm(dm: *mut IbvDm);
     "IBVERBS_1.1" ibv_create_qp(pd: *mut IbvPd, init: *mut IbvQpInitAttr) -> *mut IbvQp;
     "IBVERBS_1.1" ibv_destroy_qp(qp: *mut IbvQp) -> c_int;
     "IBVERBS_1.1" ibv_modify_qp(qp: *mut IbvQp, attr: *mut IbvQpAttr, mask: c_int) -> c_int;
+    "IBVERBS_1.6" ibv_qp_to_qp_ex(qp: *mut IbvQp) -> *mut IbvQpEx;
     "IBVERBS_1.1" ibv_query_qp(
         qp: *mut IbvQp, attr: *mut IbvQpAttr, mask: c_int, init: *mut IbvQpInitAttr
     ) -> c_int;

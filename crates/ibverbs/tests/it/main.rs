@@ -3,11 +3,20 @@
 #![expect(unsafe_code, reason = "the library's functions are C's")]
 
 mod basics;
+mod cq_ex;
 mod events;
+mod fork;
+mod inline;
 mod library;
 mod lookups;
+mod memory;
 mod misuse;
 mod pair;
+mod process;
 mod programs;
+mod report;
 mod symbols;
 mod traffic;
+mod windows;
+mod wr;
+mod xrc;

@@ -11,8 +11,14 @@ use super::library::*;
 pub(crate) const RC: c_int = 2;
 pub(crate) const UC: c_int = 3;
 pub(crate) const UD: c_int = 4;
-/// `enum ibv_access_flags`: LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC, MW_BIND.
-pub(crate) const ALL: c_int = 0x1f;
+pub(crate) const XRC_SEND: c_int = 9;
+pub(crate) const XRC_RECV: c_int = 10;
+/// `enum ibv_access_flags`: LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC, MW_BIND,
+/// FLUSH_GLOBAL, FLUSH_PERSISTENT.
+pub(crate) const ALL: c_int = 0x31f;
+pub(crate) const LOCAL_WRITE: c_int = 1;
+pub(crate) const REMOTE_WRITE: c_int = 2;
+const MW_BIND: u32 = 0x10;
 /// `enum ibv_send_flags`.
 pub(crate) const SIGNALED: u32 = 2;
 
@@ -32,6 +38,7 @@ pub(crate) fn open() -> *mut IbvContext {
 }
 
 /// A context with a PD, a CQ on a channel, a buffer of 4,096 bytes and its MR.
+#[derive(Clone, Copy)]
 pub(crate) struct Rig {
     pub(crate) context: *mut IbvContext,
     pub(crate) channel: *mut IbvCompChannel,
@@ -93,7 +100,7 @@ impl Rig {
             qp_state: 1,
             port_num: 1,
             qkey: 0x1234,
-            qp_access_flags: 0xf,
+            qp_access_flags: ALL.cast_unsigned() & !MW_BIND,
             path_mtu: 3,
             dest_qp_num: number,
             ah_attr: self.way(),
@@ -109,7 +116,7 @@ impl Rig {
         // MAX_DEST_RD_ATOMIC, MIN_RNR_TIMER; SQ_PSN, TIMEOUT, RETRY_CNT, RNR_RETRY,
         // MAX_QP_RD_ATOMIC.
         let masks: [c_int; 3] = match qp_type {
-            RC => [0x39, 0x12_9181, 0x1_2e01],
+            RC | XRC_SEND | XRC_RECV => [0x39, 0x12_9181, 0x1_2e01],
             UC => [0x39, 0x10_1181, 0x1_0001],
             _ => [0x71, 0x1, 0x1_0001],
         };

@@ -3,6 +3,7 @@ use std::ptr;
 
 use ibverbs::layout::*;
 
+use super::events::waits_for;
 use super::library::*;
 use super::pair::*;
 
@@ -175,15 +176,8 @@ fn a_completion_wakes_the_channel_and_is_waited_for_at_the_end() {
     assert_eq!(ibv_destroy_qp(one), 0);
     assert_eq!(ibv_destroy_qp(two), 0);
     // The CQ goes when the event is acknowledged, and not before.
-    let address = rig.cq.expose_provenance();
-    let gone =
-        std::thread::spawn(move || ibv_destroy_cq(ptr::with_exposed_provenance_mut(address)));
-    while poll(rig.cq, &mut []) == 0 {
-        std::thread::yield_now(); // until it is being destroyed
-    }
-    assert!(!gone.is_finished());
-    ibv_ack_cq_events(rig.cq, 1);
-    assert_eq!(gone.join().unwrap(), 0);
+    let ends = || ibv_destroy_cq(rig.cq);
+    waits_for(ends, || poll(rig.cq, &mut []) == 0, || ibv_ack_cq_events(rig.cq, 1));
     let cq = ibv_create_cq(rig.context, 1, ptr::null_mut(), rig.channel, 0);
     Rig { cq, ..rig }.close();
 }

@@ -26,7 +26,8 @@ fn each_setting_is_read() {
     assert_eq!(set("FAULTS", "tx.loss=5%").unwrap().faults, "tx.loss=5%");
     assert_eq!(set("BUFFER", "8192").unwrap().buffer, 8192);
     assert_eq!(set("SEED", "9").unwrap().seed, Some(9));
-    assert!(set("TRACE", "whatever").is_ok(), "not a device's");
+    assert!(set("TRACE", "on").unwrap().trace && !set("TRACE", "off").unwrap().trace);
+    assert!(set("LOG", "whatever").is_ok(), "not a device's");
 }
 
 #[test]
@@ -49,6 +50,7 @@ fn what_cannot_be_read_says_what_is_wanted() {
     wants("LOSS", "much", "%");
     wants("DUP", "200%", "100");
     wants("BUFFER", "1", "4096 to 1073741824");
+    wants("TRACE", "yes", "wanted on or off");
     wants("SEED", "-1", "not a number");
 }
 
