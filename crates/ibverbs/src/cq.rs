@@ -15,8 +15,8 @@ use crate::cq_ex::{self, Cursor};
 use crate::handle::{Handled, by_handle, for_destroy, next};
 use crate::layout::{IbvCompChannel, IbvContext, IbvCq, IbvCqEx, IbvModifyCqAttr, IbvWc, Zero};
 use crate::object::{Held, Kind, Object, get, kind, ours};
-use crate::report;
 use crate::wc;
+use crate::{idle, report};
 
 /// A completion queue. All have the room of an `ibv_cq_ex`.
 #[derive(Debug)]
@@ -186,6 +186,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut IbvCq, count: c_int, wcs: *mut 
             unsafe { place.write(wc::of(&completion, sl)) };
             to.set(place.wrapping_add(1));
         })?;
+        idle::polled(n != 0);
         Ok(c_int::try_from(n).unwrap_or(c_int::MAX))
     })
 }

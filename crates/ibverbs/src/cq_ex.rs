@@ -11,9 +11,9 @@ use crate::domain::no_mask;
 use crate::layout::{IbvContext, IbvCqEx, IbvCqInitAttrEx, IbvWcTmInfo, Zero};
 use crate::object::ours;
 use crate::pd;
-use crate::report;
 use crate::turn::Turn;
 use crate::wc;
+use crate::{idle, report};
 
 /// Where a program stands in reading completions. From `start_poll` to `end_poll` it is one
 /// thread's, which may be another than the one that ends it.
@@ -110,8 +110,13 @@ unsafe extern "C" fn start_poll(cq: *mut IbvCqEx, attr: *mut u32) -> c_int {
             return Err(Fail::invalid("comp_mask is not 0"));
         }
         own.cursor.turn.begin();
-        // No `end_poll` follows a failure.
-        advance(cq, own).inspect_err(|_| own.cursor.turn.end())
+        let found = advance(cq, own);
+        if found.is_err() {
+            // No `end_poll` follows a failure.
+            own.cursor.turn.end();
+        }
+        idle::polled(found.is_ok());
+        found
     })
 }
 

@@ -52,6 +52,7 @@ mod domain;
 mod errno;
 mod fork;
 mod handle;
+mod idle;
 mod maps;
 mod marshal;
 mod mcast;

@@ -49,6 +49,7 @@
 #![forbid(unsafe_code)]
 
 mod ah;
+mod aside;
 pub mod cm;
 mod config;
 mod context;

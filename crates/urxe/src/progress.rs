@@ -6,8 +6,8 @@
 //! writes down until when (`asleep_until`) before it looks for that deadline, so that whoever arms
 //! an earlier timer meanwhile, poster or poller, sees that it sleeps too long, and rings. A thread
 //! that polled within the last two milliseconds looks after port and timers itself; the background
-//! thread then waits for the rest of them only. A program that armed a CQ is about to sleep, so
-//! its polls do not count.
+//! thread then waits for the rest of them only, unless it has seen that packets wait meanwhile (see
+//! [`Aside`]). A program that armed a CQ is about to sleep, so its polls do not count.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -19,14 +19,13 @@ use std::time::{Duration, Instant};
 use urxe_engine::{AsyncEvent, Count, Drop as DropReason, Received, Time};
 use urxe_net::{RxBatch, RxPacket};
 
+use crate::aside::Aside;
 use crate::cm::Manager;
 use crate::device::Device;
 use crate::events::wait;
 use crate::sink::{Sink, TRY_AGAIN};
 use crate::{Error, Passage};
 
-/// So long after a poll the background thread leaves the port to whoever polled.
-const ASIDE: Duration = Duration::from_millis(2);
 /// The background thread looks up at least so often, to see whether its device and its port's
 /// interface are still there.
 const LOOK_UP: Duration = Duration::from_secs(1);
@@ -201,27 +200,29 @@ impl Device {
         }
     }
 
-    /// How long the background thread shall still stand aside.
-    fn aside(&self, now: Time) -> Option<Duration> {
-        let polled = self.polled.load(SeqCst);
-        let since = now.saturating_since(Time::from_nanos(polled));
-        ASIDE.checked_sub(since).filter(|_| polled != 0)
+    /// When a thread polled last.
+    fn polled_at(&self) -> Time {
+        Time::from_nanos(self.polled.load(SeqCst))
     }
 
     /// One round of the background thread.
-    fn background(&self, checked: &mut Time) -> Result<(), Error> {
+    fn background(&self, watch: &mut Watch) -> Result<(), Error> {
         let now = self.now();
         let broken = self.health.broken().is_some();
-        if broken || now.saturating_since(*checked) >= LOOK_UP {
-            *checked = now;
+        if broken || now.saturating_since(watch.checked) >= LOOK_UP {
+            watch.checked = now;
             self.check_port();
         }
-        if let Some(rest) = self.aside(now) {
+        if let Some(rest) = watch.aside.rest(now, self.polled_at()) {
             // Who polls looks after timers too.
             self.asleep_until.store(0, SeqCst);
             wait(&[self.wake.fd()], Some(rest))?;
             self.wake.hush();
             return Ok(());
+        }
+        if watch.aside.ends() {
+            let waited = !broken && wait(&[self.port.fd()], Some(Duration::ZERO))?;
+            watch.aside.ended(now, waited);
         }
         // First say how long the sleep will be, then look again: who posts meanwhile rings.
         self.asleep_until.store(u64::MAX, SeqCst);
@@ -244,11 +245,20 @@ impl Device {
         }
         self.asleep_until.store(0, SeqCst);
         self.wake.hush();
-        if self.aside(self.now()).is_none() {
-            self.progress();
+        if watch.aside.rest(self.now(), self.polled_at()).is_none() {
+            let found = self.progress();
+            watch.aside.looked(found);
         }
         Ok(())
     }
+}
+
+/// What the background thread keeps in mind.
+#[derive(Debug, Default)]
+struct Watch {
+    /// When it looked last whether the port is there.
+    checked: Time,
+    aside: Aside,
 }
 
 /// Starts the thread that serves one-sided traffic while the program does something else. It ends
@@ -265,12 +275,12 @@ pub(crate) fn start_thread(device: &Arc<Device>) -> Result<(), Error> {
 
 fn serve(device: &Weak<Device>) {
     crate::handle::SERVES.set(true);
-    let mut checked = Time::ZERO;
+    let mut watch = Watch::default();
     while let Some(device) = device.upgrade() {
         if device.stop.load(SeqCst) {
             return;
         }
-        let round = catch_unwind(AssertUnwindSafe(|| device.background(&mut checked)));
+        let round = catch_unwind(AssertUnwindSafe(|| device.background(&mut watch)));
         let why = match round {
             Ok(Ok(())) => continue,
             Ok(Err(error)) => error.to_string(),
