@@ -38,9 +38,13 @@ impl Acks {
     /// Waits until the program is done with all that it got; those of a parent's, before a fork,
     /// are the parent's to be done with.
     pub(crate) fn wait(&self, opening: &Opening) {
-        if !opening.is_ours() {
-            return;
+        if opening.is_ours() {
+            self.wait_here();
         }
+    }
+
+    /// The same, of an object that is known to be this process's.
+    pub(crate) fn wait_here(&self) {
         let mut counts = self.counts.lock();
         while counts.acknowledged != counts.delivered {
             self.all.wait(&mut counts);

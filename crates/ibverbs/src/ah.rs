@@ -71,6 +71,11 @@ pub(crate) fn way(attr: &IbvAhAttr, own: IpAddr) -> Result<AhAttr, Fail> {
     }
 }
 
+/// No way.
+pub(crate) fn none() -> IbvAhAttr {
+    IbvAhAttr::zero()
+}
+
 /// The way to a peer as C is told of it.
 pub(crate) fn shown(way: &AhAttr) -> IbvAhAttr {
     let Gid(dgid) = way.dst.into();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_int;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
@@ -105,20 +106,26 @@ fn make(device: *mut IbvDevice, opening: Arc<Opening>) -> Result<*mut IbvContext
     Ok(made.public())
 }
 
+/// Opens a device; at `wanted` if its address is free to choose, and nobody has it open.
+pub(crate) fn open(
+    device: *mut IbvDevice,
+    wanted: Option<IpAddr>,
+) -> Result<*mut IbvContext, Fail> {
+    get::<Device>(device)?;
+    let (shared, nic) = Nic::open(wanted)?;
+    // SAFETY: a plain call; the name is a C string.
+    let fd = unsafe { libc::memfd_create(c"urxe".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(Fail::host("memfd_create"));
+    }
+    // SAFETY: it is open and nobody else's.
+    let cmd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let (books, wc_sl, epoch) = (Mutex::default(), nic::wc_sl()?, Epoch::of(&nic));
+    make(device, Arc::new(Opening { nic, _shared: shared, cmd, wc_sl, epoch, books }))
+}
+
 pub(crate) extern "C" fn open_device(device: *mut IbvDevice) -> *mut IbvContext {
-    pointer("ibv_open_device", || {
-        get::<Device>(device)?;
-        let (shared, nic) = Nic::open()?;
-        // SAFETY: a plain call; the name is a C string.
-        let fd = unsafe { libc::memfd_create(c"urxe".as_ptr(), libc::MFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(Fail::host("memfd_create"));
-        }
-        // SAFETY: it is open and nobody else's.
-        let cmd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let (books, wc_sl, epoch) = (Mutex::default(), nic::wc_sl()?, Epoch::of(&nic));
-        make(device, Arc::new(Opening { nic, _shared: shared, cmd, wc_sl, epoch, books }))
-    })
+    pointer("ibv_open_device", || open(device, None))
 }
 
 pub(crate) extern "C" fn close_device(context: *mut IbvContext) -> c_int {

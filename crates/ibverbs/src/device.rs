@@ -38,7 +38,7 @@ fn text<const N: usize>(text: &str) -> [u8; N] {
 }
 
 /// The device, made when it is first asked for and there from then on.
-fn the_device() -> Result<*mut IbvDevice, Fail> {
+pub(crate) fn the_device() -> Result<*mut IbvDevice, Fail> {
     static ONE: Mutex<Option<usize>> = Mutex::new(None);
     let one = &mut *ONE.lock();
     if let Some(address) = *one {

@@ -23,7 +23,7 @@ use crate::pd::Pd;
 use crate::qp::Qp;
 use crate::srq::Srq;
 use crate::xrcd::{self, Xrcd};
-use crate::{nic, report};
+use crate::{cma, nic, report};
 
 /// What must be whole in a child.
 pub(crate) trait Fork: Sync {
@@ -44,8 +44,12 @@ pub(crate) trait Fork: Sync {
 }
 
 /// The pools. No thread that holds the lock of one waits for another's.
-fn pools() -> [&'static dyn Fork; 14] {
+fn pools() -> [&'static dyn Fork; 17] {
+    let [channels, ids, events] = cma::pools();
     [
+        channels,
+        ids,
+        events,
         Device::pool(),
         Context::pool(),
         Pd::pool(),
@@ -98,6 +102,8 @@ extern "C" fn in_child() {
     unsafe { report::in_child() };
     // SAFETY: likewise.
     unsafe { xrcd::in_child() };
+    // SAFETY: likewise.
+    unsafe { cma::in_child() };
 }
 
 /// Unlocks what this thread, or one that is not here, has locked. Threads of the parent that wait

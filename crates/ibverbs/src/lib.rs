@@ -28,6 +28,7 @@
 //! | `qp`, `qp_ex` | queue pairs: making, modifying, posting; `ibv_wr_*` |
 //! | `srq`, `recv`, `ah`, `xrcd`, `mcast` | the other objects; lists of receives; ways to peers |
 //! | `strings`, `rates`, `sysfs`, `marshal` | small things |
+//! | `cma` | what librdmacm.so.1 hands its calls on to |
 //! | `cmd` | what providers of other devices link to, which answers EOPNOTSUPP |
 //!
 //! A call looks its objects up (`object`), hands what C passed to `urxe`, and turns
@@ -42,6 +43,7 @@ mod async_event;
 mod call;
 mod channel;
 mod clock;
+mod cma;
 mod cmd;
 mod context;
 mod cq;

@@ -23,14 +23,15 @@ static NIC: Mutex<Weak<Nic>> = Mutex::new(Weak::new());
 static LAST: Mutex<Option<IpAddr>> = Mutex::new(None);
 
 impl Nic {
-    /// Opens the NIC, unless it is open in this process, and the device on it once more.
-    pub(crate) fn open() -> Result<(Arc<Self>, Context), Fail> {
+    /// Opens the NIC, unless it is open in this process, and the device on it once more. If its
+    /// address is for us to choose it is `wanted`, where that can be had.
+    pub(crate) fn open(wanted: Option<IpAddr>) -> Result<(Arc<Self>, Context), Fail> {
         let open = &mut *NIC.lock();
         let nic = match open.upgrade().filter(|nic| nic.context.is_ours()) {
             Some(nic) => nic,
             None => {
                 show_events();
-                let nic = Arc::new(Self { context: start().inspect_err(complain)? });
+                let nic = Arc::new(Self { context: start(wanted).inspect_err(complain)? });
                 *LAST.lock() = Some(nic.context.address());
                 report::opened(&nic.context);
                 *open = Arc::downgrade(&nic);
@@ -92,13 +93,16 @@ fn config() -> Result<Config, Error> {
     Ok(config)
 }
 
-fn start() -> Result<Context, Error> {
+fn start(wanted: Option<IpAddr>) -> Result<Context, Error> {
     let config = config()?;
     let _masked = Masked::all();
-    if let (Address::Loopback, Some(last)) = (config.address, *LAST.lock()) {
-        let same = Config { address: Address::Of(last), ..config.clone() };
-        if let Ok(context) = Context::open(&same) {
-            return Ok(context);
+    if config.address == Address::Loopback {
+        let wanted = wanted.filter(IpAddr::is_loopback);
+        for address in wanted.into_iter().chain(*LAST.lock()) {
+            let there = Config { address: Address::Of(address), ..config.clone() };
+            if let Ok(context) = Context::open(&there) {
+                return Ok(context);
+            }
         }
     }
     Context::open(&config)

@@ -62,12 +62,14 @@ pub(crate) fn make(
     Ok(made.public())
 }
 
+pub(crate) fn alloc(context: *mut IbvContext) -> Result<*mut IbvPd, Fail> {
+    let opening = Arc::clone(&context::of(context)?.own().opening);
+    let pd = opening.nic.alloc_pd()?;
+    make(context, opening, pd, None)
+}
+
 pub(crate) extern "C" fn alloc_pd(context: *mut IbvContext) -> *mut IbvPd {
-    pointer("ibv_alloc_pd", || {
-        let opening = Arc::clone(&context::of(context)?.own().opening);
-        let pd = opening.nic.alloc_pd()?;
-        make(context, opening, pd, None)
-    })
+    pointer("ibv_alloc_pd", || alloc(context))
 }
 
 pub(crate) extern "C" fn dealloc_pd(pd: *mut IbvPd) -> c_int {

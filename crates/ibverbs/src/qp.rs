@@ -22,6 +22,7 @@ mod create;
 mod modify;
 mod post;
 
+pub(crate) use attr::shown;
 pub(crate) use create::{Extras, create, create_qp, destroy_qp, open_qp};
 pub(crate) use modify::{modify_qp, modify_rate_limit, query_qp};
 pub(crate) use post::{destination, post_recv, post_send, request};

@@ -7,7 +7,7 @@
 use core::arch::global_asm;
 
 use crate::{
-    ah, async_event, channel, cmd, context, cq, device, dm, marshal, mcast, mr, pd, qp, query,
+    ah, async_event, channel, cma, cmd, context, cq, device, dm, marshal, mcast, mr, pd, qp, query,
     rates, srq, strings, sysfs,
 };
 
@@ -252,6 +252,11 @@ symbols! {
 symbols! {
     "@" "IBVERBS_PRIVATE_64":
     ibv_query_gid_type => query::query_gid_type,
+}
+
+symbols! {
+    "@@" "URXE_PRIVATE":
+    urxe_private_v1 => cma::find,
 }
 
 // A variable of the providers' library: whether the kernel may take a device away.

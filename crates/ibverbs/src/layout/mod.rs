@@ -1,8 +1,9 @@
-//! The C structs of infiniband/verbs.h (rdma-core 44; where 64 has more, that), for 64-bit
-//! machines. Each states its size and offsets, and does not compile if they differ.
+//! The C structs of infiniband/verbs.h (rdma-core 44; where 64 has more, that) and rdma/rdma_cma.h,
+//! for 64-bit machines. Each states its size and offsets, and does not compile if they differ.
 #![expect(missing_docs, reason = "the fields are those of infiniband/verbs.h and its manual pages")]
 
 mod attrs;
+mod cma;
 pub mod consts;
 mod device;
 mod ex;
@@ -12,6 +13,7 @@ mod queues;
 mod work;
 
 pub use attrs::*;
+pub use cma::*;
 pub use device::*;
 pub use ex::*;
 pub use kern::*;

@@ -91,7 +91,7 @@ pub(super) fn cap(caps: &QpCaps) -> IbvQpCap {
 }
 
 /// All attributes, as C is told of them.
-pub(super) fn shown(attr: &QpAttr) -> IbvQpAttr {
+pub(crate) fn shown(attr: &QpAttr) -> IbvQpAttr {
     IbvQpAttr {
         qp_state: attr.qp_state as c_int,
         cur_qp_state: attr.cur_qp_state as c_int,

@@ -86,17 +86,25 @@ pub(crate) fn create(
     make((context, pd), (qp, None), (kind, needs), init, extras)
 }
 
+/// Bytes of an `ibv_sge`.
+const SGE: u32 = 16;
+/// What a QP has of inline data without being asked, at most.
+const INLINE: u32 = 64;
+
 fn caps(init: &IbvQpInitAttr, receives: bool, operations: u64) -> QpCaps {
     let cap = init.cap;
     // The word of an ATOMIC WRITE that `ibv_wr_*` builds is copied into the request.
     let word = if operations & qp_ex::ATOMIC_WRITE == 0 { 0 } else { 8 };
+    // Where a request has room for SGEs it has as much for data, as with rxe, and programs that asked
+    // for none rely on it (rdma_xclient; Linux drivers/infiniband/sw/rxe/rxe_qp.c).
+    let sges = cap.max_send_sge.saturating_mul(SGE).min(INLINE);
     let recv = |n| if receives { n } else { 0 };
     QpCaps {
         max_send_wr: cap.max_send_wr,
         max_recv_wr: recv(cap.max_recv_wr),
         max_send_sge: cap.max_send_sge,
         max_recv_sge: recv(cap.max_recv_sge),
-        max_inline_data: cap.max_inline_data.max(word),
+        max_inline_data: cap.max_inline_data.max(word).max(sges),
     }
 }
 
