@@ -2,8 +2,11 @@
 
 use std::ffi::c_int;
 
-use libc::{EBUSY, EFAULT, EINVAL, EIO, ENODEV, ENOMEM, EOPNOTSUPP};
-use urxe::{AttrError, Error, MemoryError, PostError, VerbsError};
+use libc::{
+    EADDRINUSE, EADDRNOTAVAIL, EBUSY, EFAULT, EINVAL, EIO, ENETUNREACH, ENODEV, ENOMEM, EOPNOTSUPP,
+};
+use urxe::cm::CmError;
+use urxe::{AttrError, Error, MemoryError, PortError, PostError, VerbsError};
 
 pub(crate) fn of(error: &Error) -> c_int {
     match error {
@@ -11,7 +14,12 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::Post(error) => post(error),
         Error::Memory(error) => memory(error),
         Error::Host { source, .. } => source.raw_os_error().unwrap_or(EIO),
+        Error::Port(PortError::ServiceTaken { .. }) => EADDRINUSE,
         Error::Port(_) | Error::NoFreeAddress { .. } => ENODEV,
+        Error::NotOurs { .. } => EADDRNOTAVAIL,
+        Error::PortTaken { .. } | Error::Cm(CmError::ServiceInUse(_)) => EADDRINUSE,
+        Error::NoWay { .. } => ENETUNREACH,
+        Error::Cm(CmError::Full { .. }) => ENOMEM,
         // As of a device that was taken away: the kernel's `ib_uverbs_disassociate_ucontext`.
         Error::Forked => EIO,
         _ => EINVAL,

@@ -48,7 +48,10 @@ fn about(about: &About, data: &[u8]) -> RdmaEventParam {
     let private_data_len = u8::try_from(data.len()).unwrap_or(u8::MAX);
     match *about {
         // What is told of a group is filled in there.
-        About::Nothing | About::Group(_) => RdmaEventParam { ud: RdmaUdParam::zero() },
+        About::Nothing | About::Group(_) => {
+            let none = RdmaUdParam::zero();
+            RdmaEventParam { ud: RdmaUdParam { private_data, private_data_len, ..none } }
+        }
         About::Conn(info) => {
             let mut param = RdmaEventParam { ud: RdmaUdParam::zero() };
             param.conn = RdmaConnParam {
