@@ -14,10 +14,11 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::Post(error) => post(error),
         Error::Memory(error) => memory(error),
         Error::Host { source, .. } => source.raw_os_error().unwrap_or(EIO),
-        Error::Port(PortError::ServiceTaken { .. }) => EADDRINUSE,
-        Error::Port(_) | Error::NoFreeAddress { .. } => ENODEV,
         Error::NotOurs { .. } => EADDRNOTAVAIL,
-        Error::PortTaken { .. } | Error::Cm(CmError::ServiceInUse(_)) => EADDRINUSE,
+        Error::PortTaken { .. }
+        | Error::Port(PortError::ServiceTaken { .. })
+        | Error::Cm(CmError::ServiceInUse(_)) => EADDRINUSE,
+        Error::Port(_) | Error::NoFreeAddress { .. } => ENODEV,
         Error::NoWay { .. } => ENETUNREACH,
         Error::Cm(CmError::Full { .. }) => ENOMEM,
         // As of a device that was taken away: the kernel's `ib_uverbs_disassociate_ucontext`.

@@ -48,8 +48,8 @@ fn provider() -> Option<Find> {
 
 fn complain(what: &str) {
     eprintln!(
-        "urxe: librdmacm.so.1 works with the libibverbs.so.1 that was built with it, and {} {what}; \
-         name the directory of both in LD_LIBRARY_PATH, or use `urxe run`",
+        "urxe: librdmacm.so.1 works with the libibverbs.so.1 that was built with it, and {} \
+         {what}; name the directory of both in LD_LIBRARY_PATH, or use `urxe run`",
         loaded().as_deref().unwrap_or("libibverbs.so.1")
     );
 }

@@ -37,7 +37,7 @@ const ROOMS: &[Room] = &[
     room("urxe", &["urxe-cm", "urxe-engine", "urxe-memory", "urxe-net", "urxe-wire"]),
     room("urxe-lint", &["urxe-wire"]),
     room("urxe-ibverbs", &["urxe"]),
-    room("urxe-rdmacm", &["urxe", "urxe-cm", "urxe-ibverbs"]),
+    room("urxe-rdmacm", &["urxe-ibverbs"]),
     room("urxe-cli", &["urxe", "urxe-lint", "urxe-sim", "urxe-wire"]),
     room("urxe-tests", &[ANY]),
     room("rxe-lab", &[]),

@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 use crate::command::{Done, Failure, tell};
 use crate::common::Common;
 
-/// Where the library is, if not beside the command.
+/// Where the libraries are, if not beside the command.
 pub(crate) const LIBRARY: &str = "URXE_LIBRARY";
 /// What datagrams' completions tell as their service level; UCX reads the kind of IP header there.
 const WC_SL: &str = "URXE_WC_SL";
@@ -61,7 +61,8 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t, num_args = 0..=1)]
     #[arg(require_equals = true, default_missing_value = "on")]
     pub devfs: Devfs,
-    /// The directory of libibverbs.so.1; else beside this command [env: URXE_LIBRARY]
+    /// The directory of libibverbs.so.1 and librdmacm.so.1; else beside this command [env:
+    /// URXE_LIBRARY]
     #[arg(long, value_name = "DIR")]
     pub library: Option<PathBuf>,
     /// Settings of the device
@@ -75,7 +76,8 @@ pub struct RunArgs {
 Use it as: eval \"$(urxe env)\"\n\
 Exit status: 0 done; 2 bad usage, or the library is not there.")]
 pub struct EnvArgs {
-    /// The directory of libibverbs.so.1; else beside this command [env: URXE_LIBRARY]
+    /// The directory of libibverbs.so.1 and librdmacm.so.1; else beside this command [env:
+    /// URXE_LIBRARY]
     #[arg(long, value_name = "DIR")]
     pub library: Option<PathBuf>,
     /// Settings of the device

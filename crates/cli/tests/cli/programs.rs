@@ -9,14 +9,16 @@ use std::process::{Command, Stdio};
 
 use crate::program::{err, out, refused, urxe};
 
-/// A directory in which a file has the library's name.
+/// A directory in which files have the libraries' names.
 pub(crate) fn library() -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("a-library");
     fs::create_dir_all(&directory).unwrap();
     // Never written to: a shell that is starting may be looking at it. The loader passes over what
     // no program asks for.
-    let name = directory.join("libibverbs.so.1");
-    let _ = fs::OpenOptions::new().create(true).append(true).open(name).unwrap();
+    for name in ["libibverbs.so.1", "librdmacm.so.1"] {
+        let name = directory.join(name);
+        let _ = fs::OpenOptions::new().create(true).append(true).open(name).unwrap();
+    }
     directory
 }
 
@@ -94,6 +96,11 @@ fn mistakes_are_told_before_the_program_starts() {
     assert!(with(&["--mtu", "1500"]).contains("wanted 256, 512, 1024, 2048 or 4096"));
     let text = refused(&["run", "--library", "/nowhere", "--", "true"]);
     assert!(text.contains("libibverbs.so.1 is not in /nowhere; build it with"), "{text}");
+    let half = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("half-a-library");
+    fs::create_dir_all(&half).unwrap();
+    fs::write(half.join("libibverbs.so.1"), "").unwrap();
+    let text = refused(&["run", "--library", half.to_str().unwrap(), "--", "true"]);
+    assert!(text.contains("librdmacm.so.1 is not in ") && text.contains("build it with"), "{text}");
 }
 
 #[test]

@@ -95,8 +95,8 @@ fn caps(init: &IbvQpInitAttr, receives: bool, operations: u64) -> QpCaps {
     let cap = init.cap;
     // The word of an ATOMIC WRITE that `ibv_wr_*` builds is copied into the request.
     let word = if operations & qp_ex::ATOMIC_WRITE == 0 { 0 } else { 8 };
-    // Where a request has room for SGEs it has as much for data, as with rxe, and programs that asked
-    // for none rely on it (rdma_xclient; Linux drivers/infiniband/sw/rxe/rxe_qp.c).
+    // Where a request has room for SGEs it has as much for data, as with rxe, and programs that
+    // asked for none rely on it (rdma_xclient; Linux drivers/infiniband/sw/rxe/rxe_qp.c).
     let sges = cap.max_send_sge.saturating_mul(SGE).min(INLINE);
     let recv = |n| if receives { n } else { 0 };
     QpCaps {
