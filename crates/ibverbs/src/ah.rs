@@ -7,8 +7,8 @@ use std::sync::Arc;
 use urxe::{AhAttr, Gid};
 
 use crate::call::{Fail, code, input, number, output, pointer};
-use crate::context::{self, Opening, Owned};
-use crate::handle::{Handled, for_destroy, next};
+use crate::context::{self, Opening, owned};
+use crate::handle::{for_destroy, next};
 use crate::layout::{IbvAh, IbvAhAttr, IbvContext, IbvGlobalRoute, IbvPd, IbvWc, RawGid, Zero};
 use crate::object::{Held, Kind, get, kind};
 use crate::pd::{self, Pd};
@@ -25,22 +25,7 @@ pub(crate) struct Ah {
 
 kind!(Ah, "AH", IbvAh);
 
-impl Owned for Ah {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
-
-impl Handled for Ah {
-    fn handle(&self) -> u32 {
-        self.handle
-    }
-
-    fn shown(public: *mut IbvAh) -> u32 {
-        // SAFETY: a live object's.
-        unsafe { (*public).handle }
-    }
-}
+owned!(Ah, handle);
 
 /// A flow label has 20 bits; what stands above them is nobody's (Linux, `IB_GRH_FLOWLABEL_MASK` in
 /// include/rdma/ib_verbs.h). UCX sets all 32.

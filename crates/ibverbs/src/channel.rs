@@ -8,7 +8,7 @@ use urxe::CompChannel;
 
 use crate::acks::wait_readable;
 use crate::call::{Fail, code, number, or, output, pointer};
-use crate::context::{self, Opening, Owned};
+use crate::context::{self, Opening, owned};
 use crate::cq::Cq;
 use crate::layout::{IbvCompChannel, IbvContext, IbvCq};
 use crate::object::{Kind, Object, get, kind, ours};
@@ -22,11 +22,7 @@ pub(crate) struct Channel {
 
 kind!(Channel, "completion channel", IbvCompChannel);
 
-impl Owned for Channel {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
+owned!(Channel);
 
 pub(crate) extern "C" fn create_comp_channel(context: *mut IbvContext) -> *mut IbvCompChannel {
     pointer("ibv_create_comp_channel", || {

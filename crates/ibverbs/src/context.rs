@@ -148,6 +148,33 @@ pub(crate) trait Owned: Kind {
     fn opening(&self) -> &Arc<Opening>;
 }
 
+/// Says that a kind is of an open device, which it has as `opening`; and, with the place in the
+/// program's part, that it has a handle.
+macro_rules! owned {
+    ($own:ty) => {
+        impl $crate::context::Owned for $own {
+            fn opening(&self) -> &std::sync::Arc<$crate::context::Opening> {
+                &self.opening
+            }
+        }
+    };
+    ($own:ty, $($handle:ident).+) => {
+        owned!($own);
+
+        impl $crate::handle::Handled for $own {
+            fn handle(&self) -> u32 {
+                self.handle
+            }
+
+            fn shown(public: *mut <Self as $crate::object::Kind>::Public) -> u32 {
+                // SAFETY: a live object's.
+                unsafe { (*public).$($handle).+ }
+            }
+        }
+    };
+}
+pub(crate) use owned;
+
 /// Destroys what is left of a device as it is closed, as the kernel does: those that need others
 /// first.
 fn leave_nothing(opening: &Arc<Opening>) {

@@ -10,9 +10,9 @@ use urxe::Arm;
 use crate::acks::Acks;
 use crate::call::{Fail, code, input, number, pointer};
 use crate::channel::Channel;
-use crate::context::{self, Opening, Owned};
+use crate::context::{self, Opening, owned};
 use crate::cq_ex::{self, Cursor};
-use crate::handle::{Handled, by_handle, for_destroy, next};
+use crate::handle::{by_handle, for_destroy, next};
 use crate::layout::{IbvCompChannel, IbvContext, IbvCq, IbvCqEx, IbvModifyCqAttr, IbvWc, Zero};
 use crate::object::{Held, Kind, Object, get, kind, ours};
 use crate::wc;
@@ -35,22 +35,7 @@ pub(crate) struct Cq {
 
 kind!(Cq, "CQ", IbvCqEx);
 
-impl Owned for Cq {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
-
-impl Handled for Cq {
-    fn handle(&self) -> u32 {
-        self.handle
-    }
-
-    fn shown(public: *mut IbvCqEx) -> u32 {
-        // SAFETY: a live object's.
-        unsafe { (*public).base.handle }
-    }
-}
+owned!(Cq, base.handle);
 
 /// The CQ that C means.
 pub(crate) fn of(cq: *mut IbvCq) -> Result<&'static Object<Cq>, Fail> {

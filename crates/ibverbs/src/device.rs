@@ -29,7 +29,8 @@ pub(crate) struct Device;
 
 kind!(Device, "device", IbvDevice, VerbsDevice, 0);
 
-fn text<const N: usize>(text: &str) -> [u8; N] {
+/// Text in a field of so many bytes, cut if need be; zeros follow.
+pub(crate) fn text<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     for (to, from) in bytes[..N - 1].iter_mut().zip(text.bytes()) {
         *to = from;

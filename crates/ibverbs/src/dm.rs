@@ -6,9 +6,9 @@ use std::sync::Arc;
 use urxe::{Access, Backing, Buffer};
 
 use crate::call::{Fail, code, input, pointer};
-use crate::context::{self, Opening, Owned};
+use crate::context::{self, Opening, owned};
 use crate::domain::no_mask;
-use crate::handle::{Handled, by_number, next};
+use crate::handle::{by_number, next};
 use crate::layout::{IbvAllocDmAttr, IbvContext, IbvDm, IbvMr, IbvPd};
 use crate::mr::{self, Shown};
 use crate::object::{Held, Kind, Object, get, kind};
@@ -31,22 +31,7 @@ pub(crate) struct Dm {
 
 kind!(Dm, "device memory", IbvDm);
 
-impl Owned for Dm {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
-
-impl Handled for Dm {
-    fn handle(&self) -> u32 {
-        self.handle
-    }
-
-    fn shown(public: *mut IbvDm) -> u32 {
-        // SAFETY: a live object's.
-        unsafe { (*public).handle }
-    }
-}
+owned!(Dm, handle);
 
 /// # Safety
 /// `attr` is null or points to the struct.

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use crate::call::{Fail, code, input, pointer};
-use crate::context::{self, Opening, Owned};
+use crate::context::{self, Opening, owned};
 use crate::layout::{IbvContext, IbvParentDomainInitAttr, IbvPd, IbvTd, IbvTdInitAttr};
 use crate::object::{Kind, get, kind};
 use crate::pd;
@@ -19,11 +19,7 @@ pub(crate) struct Td {
 
 kind!(Td, "thread domain", IbvTd);
 
-impl Owned for Td {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
+owned!(Td);
 
 /// # Safety
 /// `attr` is null or points to the struct.

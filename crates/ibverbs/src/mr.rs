@@ -6,9 +6,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use urxe::{Access, Backing, Region};
 
-use crate::call::{Fail, code, number, pointer};
-use crate::context::{Opening, Owned};
-use crate::handle::{Handled, by_handle, by_number, for_destroy, next};
+use crate::call::{Fail, code, pointer};
+use crate::context::{Opening, owned};
+use crate::handle::{by_handle, by_number, for_destroy, next};
 use crate::layout::{IbvContext, IbvMr, IbvPd, Zero};
 use crate::maps;
 use crate::object::{Held, Kind, Object, get, kind, ours};
@@ -33,22 +33,7 @@ pub(crate) struct Mr {
 
 kind!(Mr, "MR", IbvMr);
 
-impl Owned for Mr {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
-
-impl Handled for Mr {
-    fn handle(&self) -> u32 {
-        self.handle
-    }
-
-    fn shown(public: *mut IbvMr) -> u32 {
-        // SAFETY: a live object's.
-        unsafe { (*public).handle }
-    }
-}
+owned!(Mr, handle);
 
 /// The access flags of a call, as far as they mean something here.
 pub(crate) fn access(bits: c_uint) -> Result<Access, Fail> {
@@ -209,11 +194,7 @@ pub(crate) struct Import {
 
 kind!(Import, "imported MR", IbvMr);
 
-impl Owned for Import {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
+owned!(Import);
 
 pub(crate) extern "C" fn unimport_mr(mr: *mut IbvMr) {
     code("ibv_unimport_mr", || Import::pool().destroy(get::<Import>(mr)?));
@@ -222,9 +203,4 @@ pub(crate) extern "C" fn unimport_mr(mr: *mut IbvMr) {
 /// The region that C means.
 pub(crate) fn of(mr: *const IbvMr) -> Result<&'static Object<Mr>, Fail> {
     by_handle(ours::<Mr>(mr)?)
-}
-
-/// `ibv_rereg_mr` and its like answer negative codes.
-pub(crate) fn negative(call: &'static str, f: impl FnOnce() -> Result<c_int, Fail>) -> c_int {
-    number(call, f)
 }

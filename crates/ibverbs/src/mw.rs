@@ -6,8 +6,8 @@ use std::sync::Arc;
 use urxe::{Access, MwType, SendFlags, SendOp, SendWr};
 
 use crate::call::{Fail, code, input, pointer};
-use crate::context::{Opening, Owned};
-use crate::handle::{Handled, by_handle, for_destroy, next};
+use crate::context::{Opening, owned};
+use crate::handle::{by_handle, for_destroy, next};
 use crate::layout::{IbvMw, IbvMwBind, IbvMwBindInfo, IbvPd, IbvQp};
 use crate::object::{Held, Kind, Object, get, kind, ours};
 use crate::pd::{self, Pd};
@@ -24,22 +24,7 @@ pub(crate) struct Mw {
 
 kind!(Mw, "MW", IbvMw);
 
-impl Owned for Mw {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
-
-impl Handled for Mw {
-    fn handle(&self) -> u32 {
-        self.handle
-    }
-
-    fn shown(public: *mut IbvMw) -> u32 {
-        // SAFETY: a live object's.
-        unsafe { (*public).handle }
-    }
-}
+owned!(Mw, handle);
 
 pub(crate) extern "C" fn alloc_mw(pd: *mut IbvPd, kind: c_int) -> *mut IbvMw {
     pointer("ibv_alloc_mw", || {

@@ -4,9 +4,9 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use crate::call::{Fail, code, pointer};
-use crate::context::{self, Opening, Owned};
+use crate::context::{self, Opening, owned};
 use crate::domain::Td;
-use crate::handle::{Handled, by_handle, by_number, for_destroy, next};
+use crate::handle::{by_handle, by_number, for_destroy, next};
 use crate::layout::{IbvContext, IbvPd};
 use crate::object::{Held, Kind, Object, get, kind, ours};
 
@@ -25,22 +25,7 @@ type Parent = (Held<Pd>, Option<Held<Td>>);
 
 kind!(Pd, "PD", IbvPd);
 
-impl Owned for Pd {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
-
-impl Handled for Pd {
-    fn handle(&self) -> u32 {
-        self.handle
-    }
-
-    fn shown(public: *mut IbvPd) -> u32 {
-        // SAFETY: a live object's.
-        unsafe { (*public).handle }
-    }
-}
+owned!(Pd, handle);
 
 /// The PD that C means, and the context it is used through.
 pub(crate) fn of(pd: *mut IbvPd) -> Result<(&'static Object<Pd>, *mut IbvContext), Fail> {

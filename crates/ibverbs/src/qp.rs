@@ -7,9 +7,9 @@ use urxe::{QpKind, QpShare, Qpn};
 
 use crate::acks::Acks;
 use crate::call::{Fail, code};
-use crate::context::{Opening, Owned};
+use crate::context::{Opening, owned};
 use crate::cq::Cq;
-use crate::handle::{Handled, by_handle};
+use crate::handle::by_handle;
 use crate::layout::{IbvQp, IbvQpEx, IbvQpInitAttr};
 use crate::object::{Held, Object, kind, ours};
 use crate::pd::Pd;
@@ -25,7 +25,7 @@ mod post;
 pub(crate) use attr::shown;
 pub(crate) use create::{Extras, create, create_qp, destroy_qp, open_qp};
 pub(crate) use modify::{modify_qp, modify_rate_limit, query_qp};
-pub(crate) use post::{destination, post_recv, post_send, request};
+pub(crate) use post::{destination, inline, post_recv, post_send, request};
 
 /// A queue pair. All have the room of an `ibv_qp_ex`.
 #[derive(Debug)]
@@ -48,11 +48,7 @@ pub(crate) struct Qp {
 
 kind!(Qp, "QP", IbvQpEx);
 
-impl Owned for Qp {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
+owned!(Qp, qp_base.handle);
 
 impl Qp {
     /// What the books have it under.
@@ -77,17 +73,6 @@ struct Needs {
     _cqs: [Option<Held<Cq>>; 2],
     _srq: Option<Held<Srq>>,
     xrcd: Option<Held<Xrcd>>,
-}
-
-impl Handled for Qp {
-    fn handle(&self) -> u32 {
-        self.handle
-    }
-
-    fn shown(public: *mut IbvQpEx) -> u32 {
-        // SAFETY: a live object's.
-        unsafe { (*public).qp_base.handle }
-    }
 }
 
 /// The QP that C means.

@@ -4,11 +4,11 @@ use std::ffi::c_int;
 use std::net::IpAddr;
 use std::ptr;
 
-use urxe::{Gid, Mtu, PortState};
+use urxe::{Gid, PortState};
 
 use crate::call::{Fail, code, input, number, output};
 use crate::context;
-use crate::device::guid;
+use crate::device::{guid, text};
 use crate::layout::consts as c;
 use crate::layout::{
     CompatPortAttr, IbvContext, IbvDeviceAttr, IbvDeviceAttrEx, IbvGidEntry, IbvOdpCaps,
@@ -20,16 +20,6 @@ fn int(n: u32) -> c_int {
     c_int::try_from(n).unwrap_or(c_int::MAX)
 }
 
-/// The version, as the firmware's.
-fn version() -> [u8; 64] {
-    let mut text = [0; 64];
-    for (to, from) in text[..63].iter_mut().zip(concat!("urxe ", env!("CARGO_PKG_VERSION")).bytes())
-    {
-        *to = from;
-    }
-    text
-}
-
 /// No vendor's, as Linux rxe has it.
 const VENDOR: u32 = 0x00ff_ffff;
 /// Entries of the GID table; programs are used to most of them being empty.
@@ -38,7 +28,7 @@ const GIDS: usize = 16;
 fn device_attr(nic: &urxe::Context) -> IbvDeviceAttr {
     let caps = nic.query_device();
     IbvDeviceAttr {
-        fw_ver: version(),
+        fw_ver: text(concat!("urxe ", env!("CARGO_PKG_VERSION"))),
         node_guid: guid(),
         sys_image_guid: guid(),
         max_mr_size: u64::MAX,
@@ -137,16 +127,6 @@ unsafe fn output_part<T>(to: *mut T, all: &T, size: usize) -> Result<(), Fail> {
     Ok(())
 }
 
-const fn mtu(mtu: Mtu) -> c_int {
-    match mtu {
-        Mtu::B256 => 1,
-        Mtu::B512 => 2,
-        Mtu::B1024 => 3,
-        Mtu::B2048 => 4,
-        Mtu::B4096 => 5,
-    }
-}
-
 /// A LID, which RoCE does not have, for programs that address by nothing else: the low half of
 /// the IPv4 address.
 pub(crate) fn lid(address: IpAddr) -> u16 {
@@ -161,8 +141,8 @@ fn port_attr(nic: &urxe::Context) -> CompatPortAttr {
     let up = port.state == PortState::Active;
     CompatPortAttr {
         state: if up { c::PORT_ACTIVE } else { c::PORT_DOWN },
-        max_mtu: mtu(port.max_mtu),
-        active_mtu: mtu(port.active_mtu),
+        max_mtu: port.max_mtu.code().into(),
+        active_mtu: port.active_mtu.code().into(),
         gid_tbl_len: c_int::try_from(port.gids.len().max(GIDS)).unwrap_or(c_int::MAX),
         port_cap_flags: c::PORT_CAPS,
         max_msg_sz: 1 << 31,

@@ -7,9 +7,9 @@ use urxe::SrqAttr;
 
 use crate::acks::Acks;
 use crate::call::{Fail, code, input, output, pointer};
-use crate::context::{self, Opening, Owned};
+use crate::context::{self, Opening, owned};
 use crate::cq::{self, Cq};
-use crate::handle::{Handled, by_handle, for_destroy, next};
+use crate::handle::{by_handle, for_destroy, next};
 use crate::layout::{
     IbvContext, IbvPd, IbvRecvWr, IbvSrq, IbvSrqAttr, IbvSrqInitAttr, IbvSrqInitAttrEx, Zero,
 };
@@ -32,22 +32,7 @@ pub(crate) struct Srq {
 
 kind!(Srq, "SRQ", IbvSrq);
 
-impl Owned for Srq {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
-
-impl Handled for Srq {
-    fn handle(&self) -> u32 {
-        self.handle
-    }
-
-    fn shown(public: *mut IbvSrq) -> u32 {
-        // SAFETY: a live object's.
-        unsafe { (*public).handle }
-    }
-}
+owned!(Srq, handle);
 
 /// The SRQ that C means.
 pub(crate) fn of(srq: *mut IbvSrq) -> Result<&'static Object<Srq>, Fail> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::call::{Fail, code, input, pointer};
-use crate::context::{self, Opening, Owned};
+use crate::context::{self, Opening, owned};
 use crate::fork;
 use crate::layout::{IbvContext, IbvXrcd, IbvXrcdInitAttr};
 use crate::object::{Kind, get, kind};
@@ -57,11 +57,7 @@ pub(crate) unsafe fn in_child() {
 
 kind!(Xrcd, "XRC domain", IbvXrcd);
 
-impl Owned for Xrcd {
-    fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-}
+owned!(Xrcd);
 
 /// `IBV_XRCD_INIT_ATTR_FD`, `_OFLAGS`.
 const MASK: u32 = 3;

@@ -2,11 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::call::{Fail, set_errno};
+use crate::call::{Fail, number, set_errno};
 use crate::layout::{IbvMr, IbvPd};
 use crate::pd;
 
-use super::{access, backing, negative, of};
+use super::{access, backing, of};
 
 /// `IBV_REREG_MR_CHANGE_TRANSLATION`, `_PD`, `_ACCESS`.
 const TRANSLATION: c_int = 1;
@@ -27,7 +27,7 @@ pub(crate) unsafe extern "C" fn rereg_mr(
     length: usize,
     bits: c_int,
 ) -> c_int {
-    let done = negative("ibv_rereg_mr", || {
+    let done = number("ibv_rereg_mr", || {
         let known = TRANSLATION | PD | ACCESS;
         if flags == 0 || flags & !known != 0 {
             return Err(Fail::invalid(format!("flags {flags:#x}; some of 7 are wanted")));

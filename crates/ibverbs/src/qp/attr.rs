@@ -17,8 +17,7 @@ fn state(value: c_int) -> Result<QpState, Fail> {
 }
 
 fn path_mtu(value: c_int) -> Result<Mtu, Fail> {
-    let code = u32::try_from(value).ok().filter(|code| (1..=5).contains(code));
-    let mtu = code.and_then(|code| Mtu::from_bytes(128 << code).ok());
+    let mtu = u8::try_from(value).ok().and_then(|code| Mtu::from_code(code).ok());
     mtu.ok_or_else(|| Fail::invalid(format!("path_mtu {value}; there are 1 to 5")))
 }
 

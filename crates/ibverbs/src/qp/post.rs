@@ -82,18 +82,26 @@ pub(crate) fn request(wr_id: u64, op: SendOp, bits: u32) -> SendWr<'static> {
     SendWr { flags: flags(bits), ..SendWr::new(wr_id, op, &[]) }
 }
 
-/// Bytes that a request points to.
+/// Bytes that an element of inline data points to.
 ///
 /// # Safety
 /// The element's address is that of so many bytes of the program's.
 unsafe fn bytes<'a>(sge: &Sge) -> Result<&'a [u8], Fail> {
     let address = usize::try_from(sge.addr).unwrap_or(0);
-    let from = std::ptr::with_exposed_provenance::<u8>(address);
-    match sge.length as usize {
+    // SAFETY: as for this function.
+    unsafe { inline(std::ptr::with_exposed_provenance(address), sge.length as usize) }
+}
+
+/// Inline data.
+///
+/// # Safety
+/// `from` points to `length` bytes, or is null.
+pub(crate) unsafe fn inline<'a>(from: *const u8, length: usize) -> Result<&'a [u8], Fail> {
+    match length {
         0 => Ok(&[]),
         _ if from.is_null() => Err(Fail::new(libc::EFAULT, "inline data at null")),
-        // SAFETY: the caller's.
-        length => Ok(unsafe { std::slice::from_raw_parts(from, length) }),
+        // SAFETY: as for this function.
+        _ => Ok(unsafe { std::slice::from_raw_parts(from, length) }),
     }
 }
 
@@ -118,8 +126,8 @@ unsafe fn post_one(batch: &mut Batch<'_, '_>, own: &Qp, wr: &IbvSendWr) -> Resul
     }
     if let [one] = list {
         // SAFETY: as for this function.
-        let inline = unsafe { bytes(one) }?;
-        return Ok(batch.post(&SendWr { inline, ..wr })?);
+        let data = unsafe { bytes(one) }?;
+        return Ok(batch.post(&SendWr { inline: data, ..wr })?);
     }
     let (mut gathered, mut end) = ([0; MOST_INLINE], 0);
     for sge in list {

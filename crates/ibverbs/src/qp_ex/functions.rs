@@ -1,7 +1,6 @@
 //! The functions that programs find in an `ibv_qp_ex`.
 
 use std::ffi::{c_int, c_void};
-use std::slice;
 
 use urxe::{FlushLevel, FlushScope, SendOp, Sge};
 
@@ -211,21 +210,10 @@ unsafe extern "C" fn set_sge_list(qp: *mut IbvQpEx, count: usize, list: *const I
 
 /// # Safety
 /// `from` points to `length` bytes.
-unsafe fn bytes<'a>(from: *const c_void, length: usize) -> Result<&'a [u8], Fail> {
-    match length {
-        0 => Ok(&[]),
-        _ if from.is_null() => Err(Fail::new(libc::EFAULT, "inline data at null")),
-        // SAFETY: as for this function.
-        _ => Ok(unsafe { slice::from_raw_parts(from.cast(), length) }),
-    }
-}
-
-/// # Safety
-/// `from` points to `length` bytes.
 unsafe extern "C" fn set_inline_data(qp: *mut IbvQpEx, from: *mut c_void, length: usize) {
     step(qp, "ibv_wr_set_inline_data", |own| {
         // SAFETY: the caller's.
-        own.builder.set_inline(std::iter::once(unsafe { bytes(from, length) }));
+        own.builder.set_inline(std::iter::once(unsafe { qp::inline(from.cast(), length) }));
         Ok(())
     });
 }
@@ -238,7 +226,7 @@ unsafe extern "C" fn set_inline_data_list(qp: *mut IbvQpEx, count: usize, list: 
             // SAFETY: the caller's, `at` is within it.
             let piece = unsafe { input(list.wrapping_add(at), "buf_list") }?;
             // SAFETY: the caller's.
-            unsafe { bytes(piece.addr, piece.length) }
+            unsafe { qp::inline(piece.addr.cast(), piece.length) }
         }));
         Ok(())
     });
