@@ -168,9 +168,11 @@ fn a_file_that_takes_the_place_of_another_names_no_domain() {
     assert!(!xrcd.is_null(), "errno {}", errno());
     drop(named);
     std::fs::remove_file(&path).unwrap();
-    for at in 0..64 {
-        let (_, new) = file(&format!("xrc-d-{at}"));
-        assert!(domain(context, new.as_raw_fd(), 0).is_null(), "{at} is another file");
+    let new: Vec<_> = (0..64).map(|at| file(&format!("xrc-d-{at}"))).collect();
+    for (path, new) in new {
+        assert!(domain(context, new.as_raw_fd(), 0).is_null(), "{path:?} is another file");
+        // The next run makes it anew.
+        std::fs::remove_file(path).unwrap();
     }
     assert_eq!(close_xrcd(context, xrcd), 0);
     assert_eq!(ibv_close_device(context), 0);
