@@ -12,6 +12,10 @@ use crate::{LabError, Options, link};
 
 /// Longer than a guest takes to come up on any machine: all of its instructions are emulated.
 const BOOT: Duration = Duration::from_secs(400);
+/// All that QEMU emulates, but CMPXCHG16B: before 8.0 it computes the flags from an old `cc_op`
+/// there (target/i386/tcg/mem_helper.c). Stray bits of them, VM for one, kill the guest if an
+/// interrupt comes right then: a double fault in the kernel's allocator, which uses it.
+const CPU: &str = "max,cx16=off";
 /// For one connection of a guest that is coming up.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Between two looks at whether it is up.
@@ -40,7 +44,7 @@ impl Guest {
         // It ends with us, also if we are killed.
         let mut qemu = Command::new("setpriv");
         qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
-        qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults", "-no-reboot"]);
+        qemu.args(["-accel", "tcg,thread=multi", "-cpu", CPU, "-nodefaults", "-no-reboot"]);
         qemu.args(["-display", "none", "-m", &options.memory.to_string()]);
         qemu.args(["-smp", &options.processors.to_string()]);
         qemu.arg("-serial").arg(format!("file:{}", console.display()));
