@@ -58,9 +58,7 @@ impl Requests {
         let place = &Place::of(fact);
         let q = fact.psn;
         if let Some(acked) = self.acked.filter(|acked| q.is_before(*acked)) {
-            // rxe acknowledges a duplicate by its last SEND or WRITE, whatever it answered since.
-            let answered_since = self.asks.iter().any(|ask| ask.holds(q.next()));
-            let known = report.profile() == Profile::Rxe && answered_since && self.resent;
+            let known = self.is_before_reads(q, report);
             let late = self.disordered || self.may_be_late(fact);
             let what = if late { "an ACK that comes late" } else { "ACKs go back" };
             let wanted = format!("{acked} or later");
@@ -77,8 +75,20 @@ impl Requests {
             report.find(Rule::AnswerKind, place, what, fact.info.name, wanted);
         }
         self.not_after_fatal(fact, report);
+        let reads_counted = self.is_before_reads(q, report);
         self.advance(q, fact, report);
-        self.msn_is(fact, report);
+        if reads_counted {
+            self.msn_within(fact, report);
+        } else {
+            self.msn_is(fact, report);
+        }
+    }
+
+    /// rxe acknowledges a duplicate by its last SEND or WRITE, whatever READs it answered since;
+    /// but its MSN counts them.
+    fn is_before_reads(&self, psn: Psn, report: &Report) -> bool {
+        let reads = self.asks.iter().any(|ask| ask.holds(psn.next()));
+        report.profile() == Profile::Rxe && self.resent && reads
     }
 
     /// An ACK that others overtook has the MSN of its time; one that goes back has today's.

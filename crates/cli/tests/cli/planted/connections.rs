@@ -2,7 +2,7 @@
 //! SENDs are 1610473 to 1610476, and so on, up to 1610492; their ACKs are frames 5, 15 and so on.
 
 use urxe_lint::Rule;
-use urxe_wire::{NakCode, Opcode, Psn, Qpn, RnrTimer, Syndrome};
+use urxe_wire::{Aeth, Ext, NakCode, Opcode, Psn, Qpn, Reth, RnrTimer, Syndrome};
 
 use super::Plant;
 use super::packets::{NEXT, pingpong};
@@ -73,6 +73,26 @@ fn answer_from_nowhere(tape: &mut Tape) {
 pub(super) fn late() -> Tape {
     let mut tape = pingpong();
     tape.answer(5, 44, 1_610_490, 4, SEQUENCE);
+    tape
+}
+
+/// A SEND and a READ; the SEND comes again, whether or not the READ was answered by then.
+pub(super) fn duplicate_before_a_read(answered: bool) -> Tape {
+    let mut tape = pingpong();
+    send(&mut tape, 41, 50, NEXT, 10);
+    tape.answer(45, 51, NEXT.value(), 6, ACK);
+    let reth = Reth { va: 0, rkey: 1, dma_len: 4 };
+    let (ask, psn) = (Ext { reth: Some(reth), ..Ext::NONE }, NEXT.next());
+    let made = Made { ext: ask, ack_req: true, ..Made::new("RC_RDMA_READ_REQUEST", psn) };
+    tape.add(41, 52, made);
+    if answered {
+        let aeth = Ext { aeth: Some(Aeth::new(ACK, Psn::new(7))), ..Ext::NONE };
+        let made = Made::new("RC_RDMA_READ_RESPONSE_ONLY", psn);
+        tape.add(45, 53, Made { ext: aeth, payload: &[1; 4], ..made });
+    }
+    let end = tape.len();
+    tape.resend(51, end);
+    tape.answer(45, end + 1, NEXT.value(), 7, ACK);
     tape
 }
 

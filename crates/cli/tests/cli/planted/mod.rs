@@ -28,10 +28,18 @@ struct Plant {
     also: &'static [(Rule, usize)],
 }
 
-/// What `urxe lint` says of a capture: rules and frames; and its exit status.
-fn judged(name: &str, tape: &Tape) -> (Vec<(String, u64, String)>, Option<i32>) {
-    let path = file(&format!("planted-{name}.pcap"), &tape.pcap());
-    let output = run(&["lint", "--json", "--all", path.to_str().unwrap()]);
+/// Rule, frame and severity of what is found.
+type Found = Vec<(String, u64, String)>;
+
+/// What `urxe lint` says of a capture, and its exit status.
+fn judged(name: &str, tape: &Tape) -> (Found, Option<i32>) {
+    judged_as("strict", name, tape)
+}
+
+fn judged_as(profile: &str, name: &str, tape: &Tape) -> (Found, Option<i32>) {
+    let path = file(&format!("planted-{profile}-{name}.pcap"), &tape.pcap());
+    let path = path.to_str().unwrap();
+    let output = run(&["lint", "--json", "--all", "--profile", profile, path]);
     let found = out(&output).lines().map(found_in).collect();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {}", err(&output));
     (found, output.status.code())
@@ -82,6 +90,25 @@ fn what_came_late_behind_the_capture_is_no_violation() {
     let (found, code) = judged("late", &connections::late());
     assert_eq!(found, [("nak-ignored".to_owned(), 46, "note".to_owned())]);
     assert_eq!(code, Some(0));
+}
+
+/// rxe acknowledges a duplicate by its last SEND or WRITE, but its MSN counts the READs behind it.
+#[test]
+fn the_profile_of_rxe_knows_how_it_acknowledges_duplicates() {
+    for (answered, rule, frame) in [(true, "ack-backward", 56), (false, "msn", 55)] {
+        let tape = connections::duplicate_before_a_read(answered);
+        let note = |rule: &str, frame| (rule.to_owned(), frame, "note".to_owned());
+        let again = note("duplicate", frame - 1);
+        let (found, code) = judged("known", &tape);
+        let wanted = [again.clone(), (rule.to_owned(), frame, "violation".to_owned())];
+        assert_eq!((&found[..], code), (&wanted[..], Some(1)), "strict");
+        let (found, code) = judged_as("rxe", "known", &tape);
+        let mut wanted = vec![again];
+        if answered {
+            wanted.push(note(rule, frame));
+        }
+        assert_eq!((found, code), (wanted, Some(0)), "rxe");
+    }
 }
 
 #[test]
