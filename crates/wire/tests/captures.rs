@@ -7,19 +7,26 @@ use pcap_file::pcap::PcapReader;
 use urxe_wire::{LinkType, Network, Packet, Verdict};
 
 /// Packets per capture, so that a missing or cut file fails.
-const CAPTURES: [(&str, usize); 12] = [
+const CAPTURES: [(&str, usize); 19] = [
     ("atomic_cas", 10),
     ("atomic_faa", 10),
+    ("atomic_write", 6),
+    ("invalid_request", 6),
     ("loss_send", 475),
     ("rc_ipv6", 18),
     ("rc_pingpong", 50),
     ("read_bw", 55),
+    ("read_resume", 25),
+    ("remote_access", 6),
+    ("rnr_nak", 98),
     ("rping", 29),
+    ("send_invalidate", 5),
     ("srq", 54),
     ("uc_pingpong", 18),
     ("ud_pingpong", 6),
     ("udaddy", 6),
     ("write_bw", 55),
+    ("write_imm", 8),
 ];
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/captures");
