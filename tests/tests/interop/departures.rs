@@ -12,12 +12,43 @@ pub enum Departure {
     LongSend,
     StaleResponse,
     Misaligned,
+    OldAck,
+    UnknownOpcode,
 }
 
 impl Departure {
     /// All, in the order of their letters.
-    pub const ALL: [Self; 5] =
-        [Self::FlushIcrc, Self::WindowRange, Self::LongSend, Self::StaleResponse, Self::Misaligned];
+    pub const ALL: [Self; 7] = [
+        Self::FlushIcrc,
+        Self::WindowRange,
+        Self::LongSend,
+        Self::StaleResponse,
+        Self::Misaligned,
+        Self::OldAck,
+        Self::UnknownOpcode,
+    ];
+
+    /// The departure by which a rule is broken that `urxe lint --profile rxe` holds against nobody.
+    pub const fn known(rule: Rule) -> Option<Self> {
+        match rule {
+            Rule::AckBackward => Some(Self::OldAck),
+            _ => None,
+        }
+    }
+
+    /// Two kernels doing it, as a file of tests/captures/departures.
+    pub const fn capture(self) -> Option<&'static str> {
+        match self {
+            Self::FlushIcrc => Some("flush_icrc"),
+            Self::WindowRange => Some("window_range"),
+            Self::LongSend => Some("long_send"),
+            Self::StaleResponse => Some("stale_response"),
+            Self::OldAck => Some("old_ack"),
+            Self::UnknownOpcode => Some("unknown_opcode"),
+            // It sends nothing.
+            Self::Misaligned => None,
+        }
+    }
 
     /// The rules that `urxe lint` finds broken by it, and no profile knows.
     pub const fn breaks(self) -> &'static [Rule] {
@@ -50,6 +81,14 @@ impl Departure {
             }
             Self::Misaligned => {
                 "rxe's library posts no atomic out of alignment, so that none was sent to urxe."
+            }
+            Self::OldAck => {
+                "The ACK of a duplicate names the last SEND or WRITE, though READs or atomics \
+                 behind it were answered since: ACKs go back. IBA C9-105 has the latest acknowledged."
+            }
+            Self::UnknownOpcode => {
+                "A request of RC whose opcode is not defined is dropped, where IBA 9.6.1.1.2 has a \
+                 NAK invalid request."
             }
         }
     }

@@ -5,7 +5,8 @@
 //!     URXE_LAB=1 cargo test -p urxe-tests --test interop [-- [--bless] [WORD...]]
 //!
 //! With words, only cases and columns whose names hold all of them; `--bless` writes
-//! docs/interop.md. `URXE_REQUIRE_LAB=1` asks too, and makes a skip a failure.
+//! docs/interop.md. `URXE_REQUIRE_LAB=1` asks too, and makes a skip a failure. `--goldens` runs no
+//! case: it records two kernels with each other, for tests/captures.
 #![allow(clippy::unwrap_used, reason = "a case fails so")]
 #![allow(clippy::cast_possible_truncation, reason = "the numbers of tests are small")]
 #![allow(unreachable_pub, reason = "a test program has no API")]
@@ -22,6 +23,7 @@ use urxe_cli::cli::Cli;
 mod bench;
 mod cases;
 mod departures;
+mod goldens;
 mod node;
 mod ours;
 mod report;
@@ -56,10 +58,15 @@ fn main() -> ExitCode {
         say("interop: skipped: it boots kernels for some minutes; ask for it with URXE_LAB=1");
         return ExitCode::SUCCESS;
     }
-    let started =
-        if space::is_inside() { Lab::start(&Options::default()) } else { Err(space::enter_new()) };
+    let wish = Wish::of(std::env::args().skip(1));
+    let options = Options { guests: if wish.goldens { 2 } else { 1 }, ..Options::default() };
+    let started = if space::is_inside() { Lab::start(&options) } else { Err(space::enter_new()) };
     match started {
-        Ok(lab) => run(lab),
+        Ok(lab) if wish.goldens => {
+            goldens::record(&lab, &wish.words);
+            ExitCode::SUCCESS
+        }
+        Ok(lab) => run(lab, &wish),
         Err(LabError::CannotRun(why)) if !required => {
             say(&format!("interop: skipped: {why}"));
             ExitCode::SUCCESS
@@ -75,12 +82,14 @@ fn main() -> ExitCode {
 struct Wish {
     words: Vec<String>,
     bless: bool,
+    goldens: bool,
 }
 
 impl Wish {
     fn of(arguments: impl Iterator<Item = String>) -> Self {
         let (flags, words): (Vec<_>, Vec<_>) = arguments.partition(|word| word.starts_with("--"));
-        Self { words, bless: flags.iter().any(|flag| flag == "--bless") }
+        let has = |name: &str| flags.iter().any(|flag| flag == name);
+        Self { words, bless: has("--bless"), goldens: has("--goldens") }
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -88,11 +97,12 @@ impl Wish {
     }
 }
 
-fn run(lab: Lab) -> ExitCode {
-    let wish = Wish::of(std::env::args().skip(1));
+fn run(lab: Lab, wish: &Wish) -> ExitCode {
     // Failures are told in order, by us.
     std::panic::set_hook(Box::new(|_| {}));
-    let mut runner = Runner::new(lab, Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop"));
+    // Some cases can be tried while all of them run.
+    let folder = if wish.words.is_empty() { "interop" } else { "interop-some" };
+    let mut runner = Runner::new(lab, Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder));
     let mut outcomes = Vec::new();
     for column in Column::all() {
         for (number, case) in CASES.iter().enumerate() {

@@ -9,6 +9,8 @@ use urxe::{Access, Endpoint, Mtu, Psn, QKey, QpKind, SendFlags, SendOp};
 
 /// Longer than anything takes that is going to happen: the peer is emulated.
 pub const PATIENCE: Duration = Duration::from_secs(120);
+/// The UDP port that forged packets come from.
+pub const FORGER_PORT: u16 = 50_123;
 /// Bytes of a usual region: 1 MiB, and something beyond that must not change.
 pub const SIZE: usize = (1 << 20) + 4096;
 
@@ -121,6 +123,8 @@ pub trait Node {
     fn fill(&mut self, piece: &Piece, seed: usize);
     /// Where a part is not [`pattern`].
     fn differs(&mut self, piece: &Piece, seed: usize) -> Option<String>;
+    /// Sends a datagram to a peer's RoCEv2 port, from its address and [`FORGER_PORT`].
+    fn packet(&mut self, to: IpAddr, bytes: &[u8]);
     /// What its device has counted, for messages.
     fn counters(&mut self) -> String;
 

@@ -1,10 +1,11 @@
 //! A node of urxe.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
 use rxe_lab::{Completed, Watch};
 use urxe::{
     Access, AckTimeout, Address, Ah, AhAttr, Completion, Config, Context, Cq, Endpoint, Error, Mr,
@@ -13,7 +14,7 @@ use urxe::{
 };
 
 use crate::bench::{LOOK, alive};
-use crate::node::{Dest, Node, PATIENCE, Piece, Region, Spec, pattern};
+use crate::node::{Dest, FORGER_PORT, Node, PATIENCE, Piece, Region, Spec, pattern};
 
 pub struct Ours {
     qps: Vec<(Option<Qp>, Spec)>,
@@ -210,6 +211,15 @@ impl Node for Ours {
         let got = self.read(piece.region, piece.part.clone());
         let at = (0..got.len()).find(|&i| got[i] != wanted[i])?;
         Some(format!("at {at}: {}, wanted {}", got[at], wanted[at]))
+    }
+
+    fn packet(&mut self, to: IpAddr, bytes: &[u8]) {
+        let socket = UdpSocket::bind((self.context.address(), FORGER_PORT)).unwrap();
+        if to.is_ipv4() {
+            // The IPv4 identification is then 0.
+            sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO).unwrap();
+        }
+        assert_eq!(socket.send_to(bytes, (to, urxe_wire::ROCE_UDP_PORT)).unwrap(), bytes.len());
     }
 
     fn counters(&mut self) -> String {

@@ -56,7 +56,15 @@ pub fn page(outcomes: &[Outcome], kernel: &str, date: &str) -> String {
         .and_then(|()| write.write_str(LEGEND))
         .and_then(|()| {
             Departure::ALL.into_iter().try_for_each(|departure| {
-                writeln!(write, "- **{}** {}", letter(departure), departure.text())
+                let (letter, text) = (letter(departure), departure.text());
+                write!(write, "- **{letter}** {text}")?;
+                match departure.capture() {
+                    Some(name) => {
+                        let file = format!("tests/captures/departures/{name}.pcap");
+                        writeln!(write, " Two kernels: [{name}](../{file})")
+                    }
+                    None => writeln!(write),
+                }
             })
         });
     told.expect("a string takes all");

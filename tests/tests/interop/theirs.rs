@@ -8,7 +8,7 @@ use std::time::Duration;
 use rxe_lab::{Completed, Reply, Session};
 use urxe::{Access, Endpoint, QpKind, Qpn, SendFlags, SendOp};
 
-use crate::node::{Dest, Node, Piece, Region, Spec};
+use crate::node::{Dest, FORGER_PORT, Node, Piece, Region, Spec};
 use crate::ours::connected;
 
 pub struct Theirs {
@@ -40,6 +40,13 @@ impl Theirs {
 fn sges(pieces: &[Piece]) -> String {
     pieces.iter().fold(String::new(), |mut text, Piece { region, part }| {
         write!(text, " sge={region}:{}:{}", part.start, part.len()).unwrap();
+        text
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
         text
     })
 }
@@ -198,10 +205,7 @@ impl Node for Theirs {
     }
 
     fn write(&mut self, region: usize, at: usize, bytes: &[u8]) {
-        let hex = bytes.iter().fold(String::new(), |mut text, byte| {
-            write!(text, "{byte:02x}").unwrap();
-            text
-        });
+        let hex = hex(bytes);
         self.ask(&format!("write mr={region} offset={at} hex={hex}"));
     }
 
@@ -222,6 +226,11 @@ impl Node for Theirs {
         let (at, len) = (part.start, part.len());
         let reply = self.ask(&format!("check mr={region} offset={at} length={len} seed={seed}"));
         (reply.number("same").unwrap() != 1).then(|| format!("{reply:?}"))
+    }
+
+    fn packet(&mut self, to: IpAddr, bytes: &[u8]) {
+        let hex = hex(bytes);
+        self.ask(&format!("packet to={to} from={FORGER_PORT} hex={hex}"));
     }
 
     fn counters(&mut self) -> String {

@@ -71,6 +71,7 @@ static const struct verb {
 	{ "attach", do_attach }, { "destroy", do_destroy }, { "send", do_send },
 	{ "recv", do_recv },	 { "poll", do_poll },	  { "fill", do_fill },
 	{ "check", do_check },	 { "read", do_read },	  { "write", do_write },
+	{ "packet", do_packet },
 };
 
 static void serve(char *line, int connection)

@@ -44,6 +44,9 @@ void do_check(const struct words *words);
 void do_read(const struct words *words);
 void do_write(const struct words *words);
 
+/* Sends a datagram to a peer's RoCEv2 port, as it is given. */
+void do_packet(const struct words *words);
+
 /* Posts a FLUSH, which libibverbs 44 has no call for. */
 void post_flush(struct ibv_qp *qp, const struct words *words);
 

@@ -54,6 +54,7 @@ const AGENT: &[(&str, &str)] = &[
     ("flush.c", include_str!("../agent/flush.c")),
     ("memory.c", include_str!("../agent/memory.c")),
     ("objects.c", include_str!("../agent/objects.c")),
+    ("packet.c", include_str!("../agent/packet.c")),
     ("words.c", include_str!("../agent/words.c")),
     ("words.h", include_str!("../agent/words.h")),
     ("work.c", include_str!("../agent/work.c")),

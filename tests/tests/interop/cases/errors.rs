@@ -140,7 +140,7 @@ pub fn bad_receive(bench: &mut Bench) {
 }
 
 /// How often the requester was told that its peer is not ready.
-fn rnr_naks(bench: &mut Bench) -> u64 {
+pub fn rnr_naks(bench: &mut Bench) -> u64 {
     let counters = bench.a.counters();
     let name =
         if bench.column.role == Role::Urxe { "\"rnr_nak_received\", " } else { "rcvd_rnr_err:" };

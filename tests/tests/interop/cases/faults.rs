@@ -17,7 +17,7 @@ fn gave_up_without_error(done: &[Completed]) -> bool {
 }
 
 /// Each operation, in rounds that overlap.
-fn traffic(bench: &mut Bench, p: &Pair, base: usize) {
+pub fn traffic(bench: &mut Bench, p: &Pair, base: usize) {
     bench.b.write(p.rb.index, 0, &0_u64.to_ne_bytes());
     bench.b.fill(&p.rb.piece(500_000..500_000 + LEN), base);
     bench.a.fill(&p.ra.piece(0..ROUNDS * LEN), base + 1);
@@ -65,10 +65,23 @@ fn traffic(bench: &mut Bench, p: &Pair, base: usize) {
 
 /// `faults` are netem's, to what leaves the guest, and then to what enters it.
 fn faulty(bench: &mut Bench, faults: &str) {
-    // What comes in goes through ifb0.
+    redirected(bench, |bench| both_ways(bench, faults));
+}
+
+/// Runs something while what enters the guest suffers faults.
+pub fn incoming(bench: &mut Bench, faults: &str, f: impl FnOnce(&mut Bench)) {
+    redirected(bench, |bench| {
+        bench.exec(&format!("tc qdisc replace dev ifb0 root netem limit 10000 {faults}"));
+        f(bench);
+        bench.exec("tc qdisc del dev ifb0 root");
+    });
+}
+
+/// What comes in goes through ifb0.
+fn redirected(bench: &mut Bench, f: impl FnOnce(&mut Bench)) {
     bench.exec("ip link set ifb0 mtu 9000 up && tc qdisc add dev eth0 ingress");
     bench.exec("tc filter add dev eth0 ingress matchall action mirred egress redirect dev ifb0");
-    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| both_ways(bench, faults)));
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(bench)));
     bench.exec("tc qdisc del dev eth0 ingress");
     if let Err(panic) = ended {
         std::panic::resume_unwind(panic);

@@ -5,9 +5,10 @@ use urxe_lint::Rule;
 use crate::bench::Bench;
 use crate::node::Spec;
 
-mod errors;
-mod faults;
-mod reliable;
+pub mod errors;
+pub mod faults;
+pub mod forged;
+pub mod reliable;
 mod tools;
 mod unreliable;
 mod wide;
@@ -18,34 +19,22 @@ pub struct Case {
     pub group: &'static str,
     pub name: &'static str,
     pub run: fn(&mut Bench),
-    /// The rules that the link's faults break, by `urxe lint`.
+    /// The link loses, doubles, reorders or changes packets.
+    pub faulty: bool,
+    /// The rules that are broken on purpose, or by the link, as `urxe lint` finds.
     pub excused: &'static [Rule],
 }
 
 const fn case(group: &'static str, name: &'static str, run: fn(&mut Bench)) -> Case {
-    Case { group, name, run, excused: &[] }
+    Case { group, name, run, faulty: false, excused: &[] }
 }
-
-const fn excusing(excused: &'static [Rule], case: Case) -> Case {
-    Case { excused, ..case }
-}
-
-/// What a flipped bit breaks: the ICRC, what cannot be read then, and what no ICRC covers.
-const FLIPPED: &[Rule] = &[
-    Rule::Icrc,
-    Rule::Version,
-    Rule::Opcode,
-    Rule::PadCount,
-    Rule::Malformed,
-    Rule::IpChecksum,
-    Rule::UdpChecksum,
-    Rule::Reserved,
-    // A packet that came late was given up for lost.
-    Rule::NakIgnored,
-];
 
 /// What comes late, behind the capture, is acknowledged though it was NAKed and not sent again.
 const LATE: &[Rule] = &[Rule::NakIgnored];
+
+const fn faulty(name: &'static str, run: fn(&mut Bench)) -> Case {
+    Case { faulty: true, excused: LATE, ..case("recovered", name, run) }
+}
 
 pub const CASES: &[Case] = &[
     case("RC", "SEND, with and without immediate", reliable::send),
@@ -79,18 +68,21 @@ pub const CASES: &[Case] = &[
     case("refused", "a peer that is gone: retries exhausted", errors::gone),
     case("refused", "other connections go on", errors::others),
     case("recovered", "a receive that comes late: RNR NAK, then done", errors::late_receive),
-    case("recovered", "loss 1 %", faults::loss_1),
-    case("recovered", "loss 10 %", faults::loss_10),
-    case("recovered", "duplication 1 %", faults::duplicate_1),
-    case("recovered", "duplication 10 %", faults::duplicate_10),
-    excusing(LATE, case("recovered", "reordering 1 %", faults::reorder_1)),
-    excusing(LATE, case("recovered", "reordering 10 %", faults::reorder_10)),
-    excusing(FLIPPED, case("recovered", "corruption 1 %", faults::corrupt_1)),
-    excusing(FLIPPED, case("recovered", "corruption 10 %", faults::corrupt_10)),
-    excusing(
-        FLIPPED,
-        case("recovered", "loss, duplication, corruption 3 % each, jitter", faults::mixed),
-    ),
+    Case {
+        // The NAK answers what cannot be read.
+        excused: &[Rule::Opcode, Rule::ResponseAhead],
+        ..case("refused", "an opcode that nobody has defined", forged::unknown_opcode)
+    },
+    case("recovered", "SEND, WRITE, FETCH_ADD that come again, late", forged::late_duplicate),
+    faulty("loss 1 %", faults::loss_1),
+    faulty("loss 10 %", faults::loss_10),
+    faulty("duplication 1 %", faults::duplicate_1),
+    faulty("duplication 10 %", faults::duplicate_10),
+    faulty("reordering 1 %", faults::reorder_1),
+    faulty("reordering 10 %", faults::reorder_10),
+    faulty("corruption 1 %", faults::corrupt_1),
+    faulty("corruption 10 %", faults::corrupt_10),
+    faulty("loss, duplication, corruption 3 % each, jitter", faults::mixed),
     case("tools", "ibv_rc_pingpong with urxe pingpong", tools::rc),
     case("tools", "ibv_uc_pingpong with urxe pingpong", tools::uc),
     case("tools", "ibv_ud_pingpong with urxe pingpong", tools::ud),
