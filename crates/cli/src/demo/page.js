@@ -71,7 +71,7 @@ function draw() {
       `<text class="gaptext" text-anchor="middle" x="${(col.a + col.b) / 2}" y="${y + (g.h * z) / 2 + 4}">⋮ ${g.text} ⋮</text>`);
   }
   for (const x of [col.a, col.b]) out.push(`<line class="life" x1="${x}" x2="${x}" y1="0" y2="${end}"/>`);
-  const taken = { alice: [], bob: [], afar: [], chipalice: [], chipbob: [] };
+  const taken = { alice: [], bob: [], close: [], chipalice: [], chipbob: [] };
   const free = (side, y, room, force) => {
     if (!force && taken[side].some((t) => Math.abs(t - y) < room)) return false;
     taken[side].push(y);
@@ -82,7 +82,7 @@ function draw() {
   visible.sort((p, q) => (p.nth === state.packet) - (q.nth === state.packet));
   const picked = visible[visible.length - 1];
   if (picked && picked.nth === state.packet) {
-    for (const line of picked.tells || picked.end ? [0, 16, 30] : [0]) free(picked.from, at(picked.y0) + line, 0, true);
+    for (const line of picked.tells || picked.end ? [0, 16] : [0]) free(picked.from, at(picked.y0) + line, 0, true);
   }
   // Labels lie above all arrows.
   const tags = [];
@@ -155,18 +155,20 @@ function tag(p, { d, x0, y0, x1, y1, lost, turn }, on, free) {
   const near = d > 0 ? "start" : "end";
   const along = (x, y, dx, dy, anchor) => `transform="translate(${x} ${y}) rotate(${turn})" x="${dx}" y="${dy}" text-anchor="${anchor}"`;
   const parts = [];
-  // From afar the labels of both sides would meet.
-  const told = on || (state.zoom < 0.8 ? free("afar", y0, 17, false) : free(p.from, y0, 15, false));
+  // Where rows are close the labels of both sides would meet.
+  const close = state.zoom < 0.8 || state.mode === "true";
+  const told = on || (close ? free("close", y0, 17, false) : free(p.from, y0, 15, false));
+  const noted = () => on || (state.zoom >= 0.8 && (!close || free("close", y0 + 18, 15, false)));
   if (told) {
     const size = p.len ? ` ${p.len} B` : "";
     const ask = p.ack_req && kind(p) !== "ack" ? ` <tspan class="ask">AckReq</tspan>` : "";
     const again = p.again ? `<tspan class="note">↻</tspan> ` : "";
     parts.push(`<text class="halo" ${along(x0, y0, 12 * d, turn ? -5 : 4, near)}>${again}<tspan class="op">${esc(shortOpcode(p))}</tspan> <tspan class="dim">psn ${p.psn}</tspan>${size}${ask}</text>`);
-    if (p.tells && state.zoom >= 0.8) parts.push(`<text class="halo note" ${along(x0, y0, 12 * d, turn ? 14 : 20, near)}>↻ ${esc(p.again)}</text>`);
+    if (p.tells && noted()) parts.push(`<text class="halo note" ${along(x0, y0, 12 * d, turn ? 14 : 20, near)}>↻ ${esc(p.again)}</text>`);
   }
   if (lost) {
     parts.push(`<text class="halo note bad" x="${x1 + 12 * d}" y="${y1 + 4}" text-anchor="${near}">lost</text>`);
-  } else if (p.end && told && (on || (p.tellsEnd && state.zoom >= 0.8))) {
+  } else if (p.end && told && (on || (p.tellsEnd && noted()))) {
     const brief = p.end.replace(/ \(.*\)$/, "").replace(/ by \w+/, "").split(",")[0];
     const dy = (turn ? 14 : 20) + (p.tells ? 15 : 0);
     parts.push(`<text class="halo note bad" ${along(x0, y0, 12 * d, dy, near)}>✗ ${esc(brief)}</text>`);
