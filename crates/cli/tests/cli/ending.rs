@@ -102,12 +102,13 @@ pub(crate) fn listening(server: &Running) -> String {
 #[test]
 fn both_sides_of_a_connection_that_does_not_come() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ended-cm.pcapng");
-    for side in [&["listen", "0"][..], &["connect", "127.250.250.250:1"]] {
+    let asks = ["connect", "127.250.250.250:1", "--answer-in", "1s"];
+    for side in [&["listen", "0"][..], &asks] {
         let mut cm = urxe(&["cm"]);
-        let mut cm = Running::start(cm.args(side).arg("--pcap").arg(&path));
+        let mut cm = Running::start(cm.args(side).args(["--json", "--pcap"]).arg(&path));
         let connects = side[0] == "connect";
-        // It says which device it has, then that it asks.
-        for _ in 0..if connects { 2 } else { 1 } {
+        // It says which device it has, then that it asks; when it asks again, the first has left.
+        for _ in 0..if connects { 3 } else { 1 } {
             assert!(!cm.line().is_empty());
         }
         let (_, errors) = ended(cm, SIGINT);
