@@ -199,7 +199,8 @@ impl Mr {
     pub fn sge(&self, part: Range<usize>) -> Sge {
         let length = part.end.checked_sub(part.start).and_then(|n| u32::try_from(n).ok());
         let length = length.unwrap_or_else(|| panic!("{part:?} is no part of a region"));
-        Sge { addr: self.addr() + part.start as u64, length, lkey: self.lkey() }
+        // Beyond the last address there is, it comes to lie below the region, outside of it too.
+        Sge { addr: self.addr().wrapping_add(part.start as u64), length, lkey: self.lkey() }
     }
 
     /// Changes its memory, PD or rights; what is `None` stays. New memory gives it new keys. When
@@ -252,7 +253,9 @@ impl Mr {
     /// # Errors
     /// Where it has not so many bytes.
     pub fn to_vec(&self, part: Range<usize>) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; part.len()];
+        // What does not fit is refused before there is memory for it.
+        let fits = part.len().min(self.len().saturating_add(1));
+        let mut bytes = vec![0; fits];
         self.read(part.start, &mut bytes)?;
         Ok(bytes)
     }
@@ -336,3 +339,6 @@ impl Drop for Mw {
         device.sweep();
     }
 }
+
+#[cfg(test)]
+mod tests;
