@@ -44,6 +44,15 @@ pub struct Common {
     /// CAP_NET_RAW) [env: URXE_PORT]
     #[arg(long = "port", value_name = "KIND", help_heading = "Device")]
     pub port: Option<String>,
+    /// VLAN of a raw port: its number, 0 to 4094, or number:priority [env: URXE_VLAN]
+    #[arg(long, value_name = "TAG", help_heading = "Device")]
+    pub vlan: Option<String>,
+    /// IPv4 identifications of a raw port: counter, random, or 0 to 65535 always [env: URXE_IP_ID]
+    #[arg(long, value_name = "HOW", help_heading = "Device")]
+    pub ip_id: Option<String>,
+    /// Whether a raw port puts a checksum on UDP over IPv6: on or off [env: URXE_UDP6_CHECKSUM]
+    #[arg(long, value_name = "HOW", help_heading = "Device")]
+    pub udp6_checksum: Option<String>,
     /// Write what passes to this file, as pcapng with reasons [env: URXE_PCAP]
     #[arg(long, value_name = "FILE", help_heading = "Device")]
     pub pcap: Option<String>,
@@ -132,6 +141,9 @@ impl Common {
             ("window", number(self.window)),
             ("buffer", number(self.buffer)),
             ("port", self.port.clone()),
+            ("vlan", self.vlan.clone()),
+            ("ip_id", self.ip_id.clone()),
+            ("udp6_checksum", self.udp6_checksum.clone()),
             ("pcap", self.pcap.clone()),
             ("loss", self.loss.clone()),
             ("dup", self.dup.clone()),

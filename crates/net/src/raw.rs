@@ -5,6 +5,7 @@
 //! it: it is asked for the next hop, and the port asks the link for neighbours the kernel does not
 //! know. What goes to an address of this host itself goes over the loopback interface.
 
+use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -70,6 +71,33 @@ pub enum IpId {
     Fixed(u16),
     /// Random ones of this seed.
     Random(u64),
+}
+
+impl fmt::Display for IpId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Counter => f.write_str("counter"),
+            Self::Fixed(id) => write!(f, "{id}"),
+            Self::Random(_) => f.write_str("random"),
+        }
+    }
+}
+
+/// Not a kind of identifications.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no IP identification: write counter, random, or a number from 0 to 65535")]
+pub struct NotAnIpId(String);
+
+impl FromStr for IpId {
+    type Err = NotAnIpId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "counter" => Ok(Self::Counter),
+            "random" => Ok(Self::Random(0)),
+            number => number.parse().map(Self::Fixed).map_err(|_| NotAnIpId(text.to_owned())),
+        }
+    }
 }
 
 /// What a [`RawPort`] is opened with.

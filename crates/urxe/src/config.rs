@@ -7,6 +7,7 @@ use std::sync::Arc;
 use urxe_engine::{Caps, Profile};
 use urxe_net::IcrcMode;
 use urxe_net::impair::Impairment;
+use urxe_net::raw::{IpId, VlanTag};
 use urxe_wire::Mtu;
 
 use crate::observe::ToStderr;
@@ -62,6 +63,14 @@ pub struct Config {
     /// process starts a broker, a process of its own that ends with the last one; a device then has
     /// 2^18 of the QPNs.
     pub shared: Option<bool>,
+    /// The VLAN of a raw port (`URXE_VLAN`: its number, 0 to 4094, or number:priority); `None`: its
+    /// frames have no tag.
+    pub vlan: Option<VlanTag>,
+    /// IPv4 identifications of a raw port (`URXE_IP_ID`: counter, random, 0 to 65535); `None` counts.
+    /// Random ones with the seed 0 start from [`Self::seed`].
+    pub ip_id: Option<IpId>,
+    /// Whether a raw port puts a checksum on UDP over IPv6 (`URXE_UDP6_CHECKSUM`: on, off).
+    pub udp6_checksum: bool,
     /// Limits.
     pub caps: Caps,
     /// PSNs a QP may have in flight (`URXE_WINDOW`: 4 to 4194304).
@@ -89,6 +98,9 @@ impl Default for Config {
             icrc: IcrcMode::Solve,
             gso: None,
             shared: None,
+            vlan: None,
+            ip_id: None,
+            udp6_checksum: false,
             caps: Caps::default(),
             window: 256,
             trace: false,
@@ -120,11 +132,40 @@ fn switch(name: &str, value: &str) -> Result<Option<bool>, Error> {
     }
 }
 
+fn on_off(name: &str, value: &str) -> Result<bool, Error> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(wrong(name, value, "wanted on or off")),
+    }
+}
+
 impl Config {
     /// What [`Self::set`] knows: each is a variable with `URXE_` before it, in capitals.
-    pub const NAMES: [&'static str; 20] = [
-        "addr", "port", "mtu", "profile", "icrc", "gso", "window", "seed", "pcap", "loss", "dup",
-        "reorder", "corrupt", "delay", "jitter", "rate", "faults", "buffer", "shared", "trace",
+    pub const NAMES: [&'static str; 23] = [
+        "addr",
+        "port",
+        "mtu",
+        "profile",
+        "icrc",
+        "gso",
+        "window",
+        "seed",
+        "pcap",
+        "loss",
+        "dup",
+        "reorder",
+        "corrupt",
+        "delay",
+        "jitter",
+        "rate",
+        "faults",
+        "buffer",
+        "shared",
+        "trace",
+        "vlan",
+        "ip_id",
+        "udp6_checksum",
     ];
 
     /// The default, changed by `URXE_*` variables of the environment.
@@ -181,6 +222,15 @@ impl Config {
                 let fits = u32::try_from(n).ok().filter(|n| (4..=1 << 22).contains(n));
                 self.window = fits.ok_or_else(|| wrong(name, value, "wanted 4 to 4194304"))?;
             }
+            "vlan" => {
+                let tag = value.parse();
+                self.vlan = Some(tag.map_err(|e| wrong(name, value, format!("{e}")))?);
+            }
+            "ip_id" => {
+                let kind = value.parse();
+                self.ip_id = Some(kind.map_err(|e| wrong(name, value, format!("{e}")))?);
+            }
+            "udp6_checksum" => self.udp6_checksum = on_off(name, value)?,
             "port" => self.port = port_kind(name, value)?,
             "buffer" => {
                 let fits = Some(number("4096 to 1073741824")?)
@@ -189,13 +239,7 @@ impl Config {
                 let problem = "wanted 4096 to 1073741824";
                 self.buffer = fits.ok_or_else(|| wrong(name, value, problem))?;
             }
-            "trace" => {
-                self.trace = match value {
-                    "on" => true,
-                    "off" => false,
-                    _ => return Err(wrong(name, value, "wanted on or off")),
-                };
-            }
+            "trace" => self.trace = on_off(name, value)?,
             "pcap" => self.pcap = Some(value.into()),
             "faults" => self.add_faults(name, value, value)?,
             "loss" | "reorder" | "corrupt" | "delay" | "jitter" | "rate" => {

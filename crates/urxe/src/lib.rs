@@ -95,6 +95,7 @@ pub use urxe_engine::{CqId, Drop as DropReason, Time, Why};
 pub use urxe_memory::{
     Access, Backing, Buffer, KeyError, MemoryError, MrInfo, MwId, MwInfo, MwType, Sge,
 };
+pub use urxe_net::raw::{IpId, VlanTag};
 pub use urxe_net::shared::{Holder, SEATS, Sharing, who_shares};
 pub use urxe_net::udp::{Interface, interfaces};
 pub use urxe_net::{Flow, IcrcMode, PortCaps, PortError, PortStatsSnapshot};

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use urxe_net::impair::{Impaired, Impairment};
-use urxe_net::raw::{RawConfig, RawPort};
+use urxe_net::raw::{IpId, RawConfig, RawPort, VlanTag};
 use urxe_net::tap::{Tap, TapHandle};
 use urxe_net::udp::{UdpConfig, UdpPort};
 use urxe_net::{Port, PortError};
@@ -21,6 +21,7 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn open(config: &Config) -> Result<Self, Error> {
+        check_settings(config)?;
         let plain: Box<dyn Port> = match &config.port {
             PortKind::Udp => Box::new(udp(config)?),
             PortKind::Raw(interface) => Box::new(raw(config, interface)?),
@@ -33,6 +34,33 @@ impl Link {
             None => Ok(Self { port: faulty, tap: None }),
             Some(path) => tapped(faulty, path),
         }
+    }
+}
+
+/// What only another kind of port has is refused, not left aside.
+fn check_settings(config: &Config) -> Result<(), Error> {
+    let refuse = |name: &str, value: String, problem: &str| {
+        Err(Error::Setting { name: name.into(), value, problem: problem.into() })
+    };
+    let of_raw = "only a raw port sets this: give --port raw:INTERFACE too";
+    let of_udp = "a raw port has no such thing: leave it out, or take --port udp";
+    match config {
+        Config { port: PortKind::Udp, vlan: Some(VlanTag { id, priority }), .. } => {
+            refuse("VLAN", format!("{id}:{priority}"), of_raw)
+        }
+        Config { port: PortKind::Udp, ip_id: Some(kind), .. } => {
+            refuse("IP_ID", kind.to_string(), of_raw)
+        }
+        Config { port: PortKind::Udp, udp6_checksum: true, .. } => {
+            refuse("UDP6_CHECKSUM", "on".into(), of_raw)
+        }
+        Config { port: PortKind::Raw(_), shared: Some(true), .. } => {
+            refuse("SHARED", "on".into(), of_udp)
+        }
+        Config { port: PortKind::Raw(_), gso: Some(true), .. } => {
+            refuse("GSO", "on".into(), of_udp)
+        }
+        _ => Ok(()),
     }
 }
 
@@ -56,8 +84,12 @@ fn raw(config: &Config, interface: &str) -> Result<RawPort, Error> {
         Address::Loopback => first_address(interface)?,
     };
     let interface = Some(interface.to_owned());
-    let Config { mtu, buffer, .. } = *config;
-    let raw = RawConfig { interface, mtu, buffer, ..RawConfig::new(address) };
+    let Config { mtu, buffer, vlan, udp6_checksum, ip_id, .. } = *config;
+    let ip_id = match ip_id.unwrap_or_default() {
+        IpId::Random(0) => IpId::Random(config.seed.unwrap_or_else(crate::device::now_as_seed)),
+        given => given,
+    };
+    let raw = RawConfig { address, interface, vlan, ip_id, udp6_checksum, mtu, buffer };
     Ok(RawPort::open(&raw)?)
 }
 
@@ -94,7 +126,7 @@ pub fn of_this_process(path: &Path) -> PathBuf {
 
 /// The name of a capture file that no other device of this process writes to: `a.pcapng`, then
 /// `a-2.pcapng`.
-fn free_name(path: &Path) -> PathBuf {
+fn free_name(path: &Path) -> FileName {
     let mut taken = TAPPED.lock();
     let mut free = path.to_owned();
     let mut n = 1;
@@ -109,13 +141,27 @@ fn free_name(path: &Path) -> PathBuf {
         free = path.with_file_name(name);
     }
     taken.push(free.clone());
-    free
+    FileName(free)
+}
+
+/// The name of a capture file, taken as long as this lives.
+struct FileName(PathBuf);
+
+impl Drop for FileName {
+    fn drop(&mut self) {
+        TAPPED.lock().retain(|taken| *taken != self.0);
+    }
 }
 
 fn tapped(port: Box<dyn Port>, path: &Path) -> Result<Link, Error> {
-    let path = &free_name(&of_this_process(path));
-    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let tap = Tap::create(port, path, clock).map_err(|e| Error::Setting {
+    let name = free_name(&of_this_process(path));
+    let path = name.0.clone();
+    let clock = move || {
+        // The tap has the name as long as it has the clock.
+        let FileName(_) = &name;
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    };
+    let tap = Tap::create(port, &path, clock).map_err(|e| Error::Setting {
         name: "PCAP".into(),
         value: path.display().to_string(),
         problem: format!("{e}; give a file that can be written"),

@@ -24,7 +24,7 @@ fn every_common_flag_has_its_row_and_its_variable() {
         if long == "json" {
             continue;
         }
-        let variable = format!("URXE_{}", long.to_uppercase());
+        let variable = format!("URXE_{}", long.replace('-', "_").to_uppercase());
         assert!(help.contains(&format!("[env: {variable}]")), "--{long}: {help}");
         let row = format!("| `--{long}` | `{variable}` |");
         assert!(PAGE.contains(&row), "{row} in docs/settings.md");

@@ -25,6 +25,11 @@ fn each_setting_is_read() {
     assert_eq!(set("LOSS", "5%").unwrap().faults, "loss=5%");
     assert_eq!(set("FAULTS", "tx.loss=5%").unwrap().faults, "tx.loss=5%");
     assert_eq!(set("BUFFER", "8192").unwrap().buffer, 8192);
+    assert_eq!(set("VLAN", "7:3").unwrap().vlan, Some(VlanTag { id: 7, priority: 3 }));
+    assert_eq!(set("IP_ID", "counter").unwrap().ip_id, Some(IpId::Counter));
+    assert_eq!(set("IP_ID", "random").unwrap().ip_id, Some(IpId::Random(0)));
+    assert_eq!(set("IP_ID", "65535").unwrap().ip_id, Some(IpId::Fixed(0xffff)));
+    assert!(set("UDP6_CHECKSUM", "on").unwrap().udp6_checksum);
     assert_eq!(set("SEED", "9").unwrap().seed, Some(9));
     assert!(set("TRACE", "on").unwrap().trace && !set("TRACE", "off").unwrap().trace);
     assert!(set("LOG", "whatever").is_ok(), "not a device's");
@@ -51,6 +56,10 @@ fn what_cannot_be_read_says_what_is_wanted() {
     wants("DUP", "200%", "100");
     wants("BUFFER", "1", "4096 to 1073741824");
     wants("TRACE", "yes", "wanted on or off");
+    wants("VLAN", "4095", "0 to 4094");
+    wants("VLAN", "7:8", "priority 0 to 7");
+    wants("IP_ID", "65536", "counter, random");
+    wants("UDP6_CHECKSUM", "auto", "on or off");
     wants("SEED", "-1", "not a number");
 }
 
