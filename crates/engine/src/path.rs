@@ -105,6 +105,11 @@ pub trait Transmit {
     /// Why the next packet is sent, where that is no new request's nor a plain answer's doing.
     fn why(&mut self, _why: Why) {}
 
+    /// Whether packets to `dst` were refused as too long for the way there.
+    fn is_narrow(&self, _dst: IpAddr) -> bool {
+        false
+    }
+
     /// One packet: BTH and extension headers in `header`, then the payload, then `pad` zero bytes
     /// (0 to 3), then an ICRC that the port computes. Called only while [`Self::room`] is not 0.
     fn packet(&mut self, path: &Path, header: &[u8], payload: Payload<'_>, pad: usize);

@@ -207,6 +207,9 @@ impl Counters {
 pub enum Rule {
     /// The peer did not answer, `retry_cnt` times.
     RetryExhausted,
+    /// As [`Self::RetryExhausted`], and the host refused packets as too long for the way to the
+    /// peer.
+    PathTooNarrow,
     /// The peer had no receive WQE, `rnr_retry` times.
     RnrExhausted,
     /// The peer sent a NAK: invalid request.
@@ -250,7 +253,7 @@ impl Rule {
     #[must_use]
     pub const fn id(&self) -> &'static str {
         match self {
-            Self::RetryExhausted => "IBA 9.7.6.1.3",
+            Self::RetryExhausted | Self::PathTooNarrow => "IBA 9.7.6.1.3",
             Self::RnrExhausted
             | Self::NakInvalidRequest
             | Self::NakRemoteAccess
@@ -276,6 +279,10 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RetryExhausted => f.write_str("no answer, after all retries"),
+            Self::PathTooNarrow => f.write_str(
+                "no answer, after all retries; packets were too long for the path to the peer: \
+                 give a smaller path MTU",
+            ),
             Self::RnrExhausted => f.write_str("peer had no receive WQE, after all RNR retries"),
             Self::NakInvalidRequest => f.write_str("peer sent NAK invalid request"),
             Self::NakRemoteAccess => f.write_str("peer sent NAK remote access error"),

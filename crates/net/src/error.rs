@@ -3,6 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 
+use urxe_wire::Mtu;
+
 use crate::shared::Holders;
 
 /// Why a port could not be opened or set. Says what to do.
@@ -120,6 +122,25 @@ pub enum PortError {
         /// The greatest path MTU that fits, bytes.
         most: u32,
     },
+    /// A path MTU that the way to a peer cannot carry, though the interface can.
+    #[error(
+        "path MTU {wanted} does not fit the path to {to}, which carries packets of {carries} \
+         bytes; {}",
+        most.map_or_else(
+            || "the smallest RoCE path MTU needs 344".to_owned(),
+            |most| format!("at most {most} does: give --mtu {most} (URXE_MTU)"),
+        )
+    )]
+    PathTooNarrow {
+        /// The peer.
+        to: IpAddr,
+        /// The path MTU asked for, bytes.
+        wanted: u32,
+        /// Bytes of the largest IP packet that it carries.
+        carries: u32,
+        /// The greatest path MTU that fits, bytes, if one does.
+        most: Option<u32>,
+    },
     /// There is no interface of this name.
     #[error("there is no interface {0}; `ip link` lists them")]
     NoInterface(String),
@@ -149,7 +170,7 @@ pub enum PortError {
     )]
     NoRights(String),
     /// A socket call failed.
-    #[error("{call} of {address}: {source}")]
+    #[error("{call} of {address}: {source}; {}", what_to_do(source))]
     Socket {
         /// What failed.
         call: &'static str,
@@ -160,8 +181,51 @@ pub enum PortError {
     },
 }
 
+/// What to do about a call that the host refused.
+#[must_use]
+pub fn what_to_do(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => {
+            "this process has no descriptor left: close some, or raise `ulimit -n`"
+        }
+        Some(libc::ENFILE) => "the host has no descriptor left: raise its sysctl fs.file-max",
+        Some(libc::ENOMEM | libc::ENOBUFS) => "the host has no memory for it: free some",
+        Some(libc::EAGAIN) => {
+            "the host has too many of these: end some processes, or raise `ulimit -u`"
+        }
+        Some(libc::EPERM | libc::EACCES) => {
+            "a rule of this host forbids it: look at its container, seccomp or SELinux settings"
+        }
+        Some(
+            libc::ENOSYS
+            | libc::EOPNOTSUPP
+            | libc::ENOPROTOOPT
+            | libc::EAFNOSUPPORT
+            | libc::EPROTONOSUPPORT,
+        ) => "this kernel cannot do it: take another, or another port or address family",
+        _ => "`urxe doctor` looks for the cause",
+    }
+}
+
 impl PortError {
+    /// Fails where `wanted` does not fit the path to `to`, which carries packets of `carries`
+    /// bytes.
+    ///
+    /// # Errors
+    /// [`Self::PathTooNarrow`].
+    pub fn check_path(to: IpAddr, wanted: Mtu, carries: u32) -> Result<(), Self> {
+        let most = Mtu::largest_for_link(carries);
+        if most.is_some_and(|most| wanted <= most) {
+            return Ok(());
+        }
+        let (wanted, most) = (wanted.bytes(), most.map(Mtu::bytes));
+        Err(Self::PathTooNarrow { to, wanted, carries, most })
+    }
+
     pub(crate) fn socket(call: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Self {
         move |source| Self::Socket { call, address, source }
     }
 }
+
+#[cfg(test)]
+mod tests;

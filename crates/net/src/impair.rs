@@ -176,7 +176,7 @@ impl State {
 impl<P: Port> Port for Impaired<P> {
     pass_on! {
         self => self.port;
-        caps wait_writable join leave route_mtu serve stats check
+        caps wait_writable join leave route_mtu is_narrow serve stats check
     }
 
     /// Takes all of `batch`: what the link holds is the link's.

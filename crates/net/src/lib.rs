@@ -24,6 +24,6 @@ mod testing;
 pub mod udp;
 
 pub use batch::{Flow, Record, RxBatch, RxPacket, TxBatch};
-pub use error::PortError;
+pub use error::{PortError, what_to_do};
 pub use port::{IcrcMode, Port, PortCaps};
 pub use stats::{PortStats, PortStatsSnapshot};

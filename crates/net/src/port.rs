@@ -58,8 +58,14 @@ pub trait Port: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether packets to `to` were refused as too long for the way there.
+    fn is_narrow(&self, to: IpAddr) -> bool {
+        let _ = to;
+        false
+    }
+
     /// How long until the port has something to do though nothing arrives; `None`: no such thing is
-    /// waiting. [`Self::fd`] is readable then, and [`Self::recv`] does it.
+    /// waiting. [`Self::recv`] does it; that [`Self::fd`] is readable then is not promised.
     fn next_deadline(&self) -> Option<Duration> {
         None
     }
@@ -133,6 +139,11 @@ macro_rules! pass_on {
             $below.route_mtu(to)
         }
     };
+    (@is_narrow $this:ident, $below:expr) => {
+        fn is_narrow(&$this, to: std::net::IpAddr) -> bool {
+            $below.is_narrow(to)
+        }
+    };
     (@next_deadline $this:ident, $below:expr) => {
         fn next_deadline(&$this) -> Option<std::time::Duration> {
             $below.next_deadline()
@@ -159,7 +170,7 @@ pub(crate) use pass_on;
 impl<P: Port + ?Sized> Port for Box<P> {
     pass_on! {
         self => (**self);
-        caps send recv fd wait_writable join leave route_mtu next_deadline serve stats check
+        caps send recv fd wait_writable join leave route_mtu is_narrow next_deadline serve stats check
     }
 }
 

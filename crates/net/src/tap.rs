@@ -130,7 +130,7 @@ impl TapHandle {
 impl<P: Port> Port for Tap<P> {
     pass_on! {
         self => self.port;
-        caps fd wait_writable join leave route_mtu next_deadline serve stats check
+        caps fd wait_writable join leave route_mtu is_narrow serve stats check
     }
 
     fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
@@ -152,6 +152,10 @@ impl<P: Port> Port for Tap<P> {
     fn recv(&self, batch: &mut RxBatch) -> io::Result<usize> {
         let n = self.port.recv(batch)?;
         if n == 0 {
+            // Whoever sends has the file, and sees to it.
+            if let Some(mut file) = self.shared.file.try_lock() {
+                file.tend((self.shared.clock)());
+            }
             return Ok(0);
         }
         let mut file = self.shared.file.lock();
@@ -165,6 +169,13 @@ impl<P: Port> Port for Tap<P> {
             file.add(now, Direction::Received, whole(&segment), None);
         }
         Ok(n)
+    }
+
+    /// Also when what was held back is to be written.
+    fn next_deadline(&self) -> Option<Duration> {
+        let due = self.shared.file.try_lock().and_then(|file| file.due());
+        let own = due.map(|at| at.saturating_sub((self.shared.clock)()));
+        own.into_iter().chain(self.port.next_deadline()).min()
     }
 }
 

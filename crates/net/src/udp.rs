@@ -5,13 +5,14 @@
 //! software does it; a network card may stamp otherwise. So it is used only towards addresses of
 //! this host unless asked for.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use socket2::Socket;
 use urxe_wire::{Mtu, ROCE_UDP_PORT};
 
@@ -86,6 +87,8 @@ pub struct UdpPort {
     /// Set once the host refuses segmentation.
     gso_refused: AtomicBool,
     drops: Drops,
+    /// Where packets were too long for the way, those it was last.
+    narrow: Mutex<VecDeque<IpAddr>>,
     /// The port that was sent from last.
     last: AtomicU16,
     stats: PortStats,
@@ -146,6 +149,7 @@ impl UdpPort {
             buffer: config.buffer,
             gso_refused: AtomicBool::new(false),
             drops,
+            narrow: Mutex::default(),
             last: AtomicU16::new(ROCE_UDP_PORT),
             stats: PortStats::default(),
         })
@@ -263,6 +267,10 @@ impl Port for UdpPort {
 
     fn route_mtu(&self, to: IpAddr) -> Option<u32> {
         self.netlink.path_mtu(self.caps.address, to)
+    }
+
+    fn is_narrow(&self, to: IpAddr) -> bool {
+        self.narrow.lock().contains(&to)
     }
 
     fn next_deadline(&self) -> Option<Duration> {

@@ -36,7 +36,12 @@ pub struct Ah {
 
 impl Ah {
     pub(crate) fn new(pd: &Pd, attr: &AhAttr) -> Result<Self, Error> {
-        let id = pd.inner.device.live()?.nic.create_ah(pd.inner.id, attr)?;
+        let device = pd.inner.device.live()?;
+        let id = device.nic.create_ah(pd.inner.id, attr)?;
+        // Short datagrams fit all the same, so it is no error.
+        if let Err(error) = device.check_path(attr.dst, device.port.caps().mtu) {
+            tracing::warn!(%error, "longer datagrams to this address are lost");
+        }
         Ok(Self { pd: pd.clone(), id })
     }
 

@@ -10,7 +10,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 use urxe_engine::{Nic, NicConfig, Time};
 use urxe_net::tap::TapHandle;
-use urxe_net::{IcrcMode, Port, RxBatch};
+use urxe_net::{IcrcMode, Port, PortError, RxBatch};
+use urxe_wire::Mtu;
 
 use crate::cm::Slot;
 use crate::events::{Events, Wake};
@@ -120,7 +121,7 @@ impl Device {
     }
 }
 
-fn now_as_seed() -> u64 {
+pub(crate) fn now_as_seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(0)
 }
@@ -129,5 +130,17 @@ impl Device {
     /// The address of a device.
     pub(crate) fn address(&self) -> IpAddr {
         self.port.caps().address
+    }
+
+    /// Whether packets of path MTU `wanted` fit the way to a peer, as far as the host knows.
+    ///
+    /// # Errors
+    /// [`PortError::PathTooNarrow`].
+    pub(crate) fn check_path(&self, to: IpAddr, wanted: Mtu) -> Result<(), PortError> {
+        if to.is_loopback() || to == self.address() {
+            return Ok(());
+        }
+        let carries = self.port.route_mtu(to);
+        carries.map_or(Ok(()), |carries| PortError::check_path(to, wanted, carries))
     }
 }

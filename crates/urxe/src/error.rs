@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use urxe_engine::{PostError, QpKind, VerbsError};
 use urxe_memory::{KeyError, MemoryError};
-use urxe_net::PortError;
+use urxe_net::{PortError, what_to_do};
 use urxe_wire::cm::{RejReason, SidrStatus};
 
 /// Why a call failed. Nothing of it was done.
@@ -162,7 +162,7 @@ pub enum Error {
         wanted: &'static str,
     },
     /// The host refused something.
-    #[error("{call}: {source}")]
+    #[error("{call}: {source}; {}", what_to_do(source))]
     Host {
         /// What it refused.
         call: &'static str,

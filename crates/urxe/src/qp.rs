@@ -260,10 +260,12 @@ impl Qp {
     /// INIT, RTR and RTS towards `peer`. A UD QP needs no peer: see [`Self::ready`].
     ///
     /// # Errors
-    /// Where an attribute is out of range or the QP is neither in RESET nor in INIT.
+    /// Where an attribute is out of range or the QP is neither in RESET nor in INIT, or the path to
+    /// the peer does not carry packets of this size.
     pub fn connect(&self, peer: &Endpoint) -> Result<(), Error> {
         let ah = AhAttr { dst: peer.address, ..self.attr.ah };
         let attr = QpAttr { dest_qp: peer.qpn, rq_psn: peer.psn, ah, ..self.attr };
+        self.live()?.check_path(ah.dst, attr.path_mtu)?;
         self.bring_up(&attr)
     }
 
@@ -304,9 +306,13 @@ impl Qp {
     /// Changes the attributes that `mask` names (`ibv_modify_qp`).
     ///
     /// # Errors
-    /// Where the transition or a value is not allowed; nothing changes then.
+    /// Where the transition or a value is not allowed, or the path to the peer does not carry
+    /// packets of this size; nothing changes then.
     pub fn modify(&self, attr: &QpAttr, mask: AttrMask) -> Result<(), Error> {
         let device = self.live()?;
+        if mask.contains(AttrMask::AV | AttrMask::PATH_MTU) {
+            device.check_path(attr.ah.dst, attr.path_mtu)?;
+        }
         device.nic.modify_qp(self.id, attr, mask)?;
         device.with_sink(|sink| device.nic.pump(device.now(), sink));
         device.posted();

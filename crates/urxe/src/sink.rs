@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, fence};
 use std::time::{Duration, Instant};
@@ -208,6 +209,10 @@ impl Transmit for Sink<'_> {
 
     fn why(&mut self, why: Why) {
         self.why = Some(why);
+    }
+
+    fn is_narrow(&self, dst: IpAddr) -> bool {
+        self.device.port.is_narrow(dst)
     }
 
     fn packet(&mut self, path: &Path, header: &[u8], payload: Payload<'_>, pad: usize) {

@@ -70,6 +70,43 @@ fn raw_to_raw() {
     exchange(&[raw(), raw()]);
 }
 
+/// The interface carries more than the way to the peer does.
+#[test]
+fn a_path_that_carries_less_is_refused_and_one_that_comes_to_is_named() {
+    use urxe::{AhAttr, Endpoint, Mtu, QpAttr, QpKind, SendOp, WcStatus};
+    let Some((here, there)) = pair() else { return };
+    for kind in [PortKind::Udp, raw()] {
+        let strict = urxe::Profile::STRICT;
+        let a = open_as(&here, false, 1, kind.clone(), "", strict);
+        let b = open_as(&there, false, 2, kind.clone(), "", strict);
+        here.ip("route add 10.9.0.2/32 dev veth mtu 600");
+        let far = crate::rig::Side::new(&b, QpKind::Rc);
+        let side = crate::rig::Side::new(&a, QpKind::Rc);
+        let error = side.qp.connect(&far.qp.endpoint()).unwrap_err().to_string();
+        assert!(error.contains("path to 10.9.0.2") && error.contains("--mtu 512"), "{error}");
+        // As a C program does it.
+        let end: Endpoint = far.qp.endpoint();
+        let ah = AhAttr { dst: end.address, ..AhAttr::default() };
+        let attr = QpAttr { path_mtu: Mtu::B1024, ah, dest_qp: end.qpn, ..QpAttr::default() };
+        let mask = urxe::AttrMask::AV | urxe::AttrMask::PATH_MTU;
+        let error = side.qp.modify(&attr, mask).unwrap_err().to_string();
+        assert!(error.contains("packets of 600 bytes"), "{error}");
+        // One that comes to carry less once the QPs are connected.
+        here.ip("route del 10.9.0.2/32 dev veth mtu 600");
+        crate::rig::connect(&side, &far);
+        here.ip("route add 10.9.0.2/32 dev veth mtu 600");
+        if kind == PortKind::Udp {
+            let write = SendOp::Write { remote: far.mr.addr(), rkey: far.mr.rkey(), imm: None };
+            side.qp.post_send(1, write, &[side.mr.sge(0..2048)]).unwrap();
+            let done = side.cq.wait_for(crate::rig::PATIENCE).unwrap();
+            assert_eq!(done.status, WcStatus::RetryExcErr);
+            assert!(done.explain().contains("too long for the path"), "{}", done.explain());
+            assert!(a.port_stats().tx_too_long > 0);
+        }
+        here.ip("route del 10.9.0.2/32 dev veth mtu 600");
+    }
+}
+
 #[test]
 fn an_interface_that_goes_and_comes_back_is_told_of() {
     use urxe::{AsyncEvent, PortState};

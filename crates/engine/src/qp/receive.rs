@@ -163,8 +163,7 @@ impl Inner {
     fn go_back<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, to: Psn) {
         if !self.take_retry() {
             cx.nic.counters.add(Count::RetryExceeded, 1);
-            let cause = Cause::at(Rule::RetryExhausted, to);
-            self.fail_front(cx, WcStatus::RetryExcErr, cause);
+            self.give_up(cx, to);
             return;
         }
         tracing::debug!(qpn = %cx.qp.qpn, to = %to, top = %self.requester.top(), "go back");

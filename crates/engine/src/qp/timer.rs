@@ -1,5 +1,7 @@
 //! Timers of a QP: the local ACK timeout, the RNR wait, retries.
 
+use urxe_wire::Psn;
+
 use super::{Cx, Inner};
 use crate::path::Transmit;
 use crate::reason::{Cause, Count, Rule, Why};
@@ -84,6 +86,13 @@ impl Inner {
         }
     }
 
+    /// All retries were in vain; the packet `psn` was not answered.
+    pub(super) fn give_up<T: Transmit>(&mut self, cx: &mut Cx<'_, T>, psn: Psn) {
+        let narrow = self.path.as_ref().is_some_and(|path| cx.out.is_narrow(path.dst));
+        let rule = if narrow { Rule::PathTooNarrow } else { Rule::RetryExhausted };
+        self.fail_front(cx, WcStatus::RetryExcErr, Cause::at(rule, psn));
+    }
+
     fn on_timeout<T: Transmit>(&mut self, cx: &mut Cx<'_, T>) {
         cx.nic.counters.add(Count::LocalAckTimeoutErr, 1);
         let una = self.completer.una();
@@ -91,8 +100,7 @@ impl Inner {
         tracing::debug!(qpn = %cx.qp.qpn, psn = %una, left, "local ACK timeout");
         if !self.take_retry() {
             cx.nic.counters.add(Count::RetryExceeded, 1);
-            let cause = Cause::at(Rule::RetryExhausted, una);
-            self.fail_front(cx, WcStatus::RetryExcErr, cause);
+            self.give_up(cx, una);
             return;
         }
         self.again = Why::Timeout;

@@ -28,7 +28,8 @@ pub enum Direction {
 const HELD_FOR: Duration = Duration::from_millis(100);
 /// Packets held back at most.
 pub(super) const HELD: usize = 4096;
-/// How often what was written goes to the system, so that a program that dies loses little.
+/// How often at least what was written goes to the system while packets pass; when none do, it goes
+/// at once. A program that is killed loses what is younger, and what is held back.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Bytes of one comment at most; the format has room for 65,535.
 const LONGEST: usize = 4096;
@@ -54,6 +55,8 @@ pub(super) struct TapFile {
     last: [Option<Record>; 2],
     lost: u64,
     flushed: Duration,
+    /// Something was written since.
+    unflushed: bool,
 }
 
 impl fmt::Debug for TapFile {
@@ -97,6 +100,7 @@ impl TapFile {
             last: [None; 2],
             lost: 0,
             flushed: Duration::ZERO,
+            unflushed: false,
         })
     }
 
@@ -122,15 +126,26 @@ impl TapFile {
         }
         let comments = comment.map(shorten).into_iter().collect();
         self.held.push_back(Held { record, time, direction, frame, comments });
+        self.tend(time);
+    }
+
+    /// Writes what was held back long enough at `now`.
+    pub(super) fn tend(&mut self, now: Duration) {
         while let Some(first) = self.held.front()
-            && (self.held.len() > HELD || first.time + HELD_FOR <= time)
+            && (self.held.len() > HELD || first.time + HELD_FOR <= now)
         {
             self.write_first();
         }
-        if time.saturating_sub(self.flushed) >= FLUSH_EVERY {
-            self.flushed = time;
+        let idle = self.held.is_empty();
+        if self.unflushed && (idle || now.saturating_sub(self.flushed) >= FLUSH_EVERY) {
+            self.flushed = now;
             self.hand_over();
         }
+    }
+
+    /// When [`Self::tend`] has something to do, if nothing passes before.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.held.front().map(|first| first.time + HELD_FOR)
     }
 
     pub(super) fn comment(&mut self, record: Record, text: &str) -> bool {
@@ -162,6 +177,7 @@ impl TapFile {
     }
 
     fn hand_over(&mut self) {
+        self.unflushed = false;
         if let Some(writer) = &mut self.writer
             && let Err(e) = writer.get_mut().flush()
         {
@@ -188,6 +204,7 @@ impl TapFile {
             data: Cow::Borrowed(&held.frame),
             options,
         };
+        self.unflushed = true;
         if let Err(e) = writer.write_pcapng_block(packet).map_err(io_error) {
             self.lost += 1;
             self.fail(&e);

@@ -149,6 +149,31 @@ fn an_answer_is_not_written_before_what_it_answers() {
     assert!(!looks.free.load(Ordering::Relaxed), "the file waits for what is being sent");
 }
 
+/// What passed last is in the file soon, though nothing passes after it: whoever waits for the port
+/// is told when to look.
+#[test]
+fn the_last_packet_is_written_while_the_port_is_idle() {
+    let (a, b) = (loopback(63), loopback(64));
+    let (buffer, clock) = (Buffer::default(), Clock::default());
+    let tap = Tap::new(udp(a), buffer.clone(), clock.read()).unwrap();
+    assert_eq!(tap.next_deadline(), None);
+    clock.set(5_000_000);
+    send(&tap, flow(a, b), 0..3);
+    clock.set(5_040_000);
+    send(&tap, flow(a, b), 3..4);
+    assert_eq!(tap.next_deadline(), Some(Duration::from_millis(60)));
+    let mut batch = RxBatch::new(1);
+    assert_eq!(tap.recv(&mut batch).unwrap(), 0);
+    assert_eq!(written(&buffer).len(), 0, "a comment may come yet");
+    clock.set(5_139_000);
+    tap.recv(&mut batch).unwrap();
+    assert_eq!(tap.next_deadline(), Some(Duration::from_millis(1)));
+    clock.set(5_140_000);
+    tap.recv(&mut batch).unwrap();
+    assert_eq!(written(&buffer).len(), 4);
+    assert_eq!(tap.next_deadline(), None);
+}
+
 #[test]
 fn packets_are_held_for_comments_a_short_time_only() {
     let (a, b) = (loopback(55), loopback(56));

@@ -17,6 +17,9 @@ const MAX_SEGMENTS: usize = 64;
 /// Bytes of one call at most: what one IPv4 datagram could be.
 const MAX_RUN: usize = 65_507;
 
+/// Destinations of which is remembered that packets were too long for the way there.
+const NARROW: usize = 64;
+
 /// What became of the packets of a call.
 enum Sent {
     All,
@@ -65,6 +68,14 @@ impl UdpPort {
         }
     }
 
+    fn note_narrow(&self, dst: IpAddr) {
+        let narrow = &mut *self.narrow.lock();
+        if !narrow.contains(&dst) {
+            narrow.truncate(NARROW - 1);
+            narrow.push_front(dst);
+        }
+    }
+
     /// Sends the first `n` packets, a run.
     fn send_run(&self, batch: &mut TxBatch, tx: &mut Tx, n: usize) -> Sent {
         let flow = batch.packets[0].flow;
@@ -104,7 +115,10 @@ impl UdpPort {
             Some(libc::EINTR) => return Sent::None { gone: false },
             // Either the host has no segmentation, or a route refuses the packets: alone they tell.
             Some(libc::EINVAL | libc::EIO) if n > 1 => return Sent::NotAsRun,
-            Some(libc::EMSGSIZE) => &self.stats.tx_too_long,
+            Some(libc::EMSGSIZE) => {
+                self.note_narrow(batch.packets[0].flow.dst);
+                &self.stats.tx_too_long
+            }
             _ => &self.stats.tx_unreachable,
         };
         tracing::debug!(error = %e, packets = n, dst = %batch.packets[0].flow.dst, "not sent");
