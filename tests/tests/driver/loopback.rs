@@ -26,4 +26,6 @@ fn every_operation_with_tiny_socket_buffers() {
     let config = Config { buffer: 4096, ..patient() };
     let (a, b) = (Context::open(&config).unwrap(), Context::open(&config).unwrap());
     operations::all(&a, &b, Link::Faulty);
+    let overran = |context: &Context| context.port_stats().rx_overrun;
+    assert!(overran(&a) + overran(&b) > 0, "nothing overflowed");
 }

@@ -7,6 +7,7 @@
 
 mod connections;
 mod fork;
+mod hosts;
 mod lifetimes;
 mod loopback;
 /// As the tests of the ports have them.

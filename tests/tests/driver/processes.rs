@@ -6,7 +6,11 @@ use crate::peer::{Peer, hex};
 use crate::rig::{PATIENCE, Side, open, patient, pattern};
 
 fn exchange(context: &Context, settings: &[(&str, &str)]) {
-    let mut peer = Peer::start(settings);
+    exchange_with(context, &mut Peer::start(settings));
+}
+
+/// Every reliable operation towards a peer.
+pub fn exchange_with(context: &Context, peer: &mut Peer) {
     let a = Side::new(context, QpKind::Rc);
     peer.connect(&a);
     for n in 0..8 {
@@ -93,7 +97,7 @@ fn both_ways(mut run: impl FnMut(&mut Peer, &mut Peer)) {
 }
 
 /// Sends by `how` from one to the other, each message with bytes of its own.
-fn messages(from: &mut Peer, to: &mut Peer, how: &str, headers: usize) {
+pub fn messages(from: &mut Peer, to: &mut Peer, how: &str, headers: usize) {
     for (n, len) in [1, 7, 1000].into_iter().enumerate() {
         let byte = n + 1;
         to.order("write 0 0 4096");
@@ -109,7 +113,7 @@ fn messages(from: &mut Peer, to: &mut Peer, how: &str, headers: usize) {
     }
 }
 
-fn connected(from: &mut Peer, to: &mut Peer, kinds: [&str; 2]) -> u32 {
+pub fn connected(from: &mut Peer, to: &mut Peer, kinds: [&str; 2]) -> u32 {
     let (a, b) = (from.make(kinds[0]), to.make(kinds[1]));
     from.order(&format!("connect {}", b.end));
     to.order(&format!("connect {}", a.end));

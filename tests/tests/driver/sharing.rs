@@ -9,7 +9,7 @@ use urxe::{Address, Config, Context, QpKind, SendOp, Sharing, who_shares};
 use crate::namespace::{Namespace, pair};
 use crate::operations::{self, Link};
 use crate::peer::{Peer, command, hex};
-use crate::rig::{Side, eventually, patient};
+use crate::rig::{Side, alone, eventually, patient};
 
 /// An address of one test, so that runs beside each other do not meet.
 fn own(last: u8) -> IpAddr {
@@ -290,4 +290,32 @@ fn processes_come_while_the_broker_is_killed() {
         let (a, b) = two(&mut peers, n, (n + 1) % count);
         send(a, b, n + 1);
     }
+}
+
+/// Of descriptors on their way between processes a user may have as many as `ulimit -n` says; each
+/// shared address keeps 64.
+#[test]
+fn too_many_descriptors_on_their_way_are_told_with_what_to_do() {
+    if !alone("sharing::too_many_descriptors_on_their_way_are_told_with_what_to_do") {
+        return;
+    }
+    let limit = libc::rlimit { rlim_cur: 256, rlim_max: 256 };
+    // SAFETY: the limit lives through the call.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+    // Version 3 of the call, for this thread alone; no rights of any kind.
+    let (header, none) = ([0x2008_0522_u32, 0], [0_u32; 6]);
+    // SAFETY: both are as the call wants them, and live through it.
+    let rc = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) };
+    assert_eq!(rc, 0);
+    let mut all = Vec::new();
+    let error = loop {
+        let n = u8::try_from(60 + all.len()).unwrap();
+        match Context::open(&config(own(n))) {
+            Ok(context) => all.push(context),
+            Err(error) => break error,
+        }
+        assert!(all.len() < 6, "six addresses keep 384 descriptors");
+    };
+    let text = error.to_string();
+    assert!(text.contains("ulimit -n") && text.contains("--shared off"), "{text}");
 }

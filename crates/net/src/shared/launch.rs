@@ -2,8 +2,15 @@
 //!
 //! The process may be any program, with threads, so its child may do only what a signal handler
 //! may: no allocation, no lock, no buffered output. All that can fail is done before, by the
-//! parent, which then tells of it. No program file is needed, and no `wait` of the program sees
-//! the child, which tells its parent nothing by signal.
+//! parent, which then tells of it. No program file is needed. Of the first child no `wait` of the
+//! program and no signal tells; the broker, its child, is an orphan at once, and belongs to whoever
+//! adopts those: PID 1, or a subreaper. Where the program itself is that, it has to wait for the
+//! broker, and gets SIGCHLD at its end.
+//!
+//! The broker has a copy of the program's private memory as it was, less what is under
+//! `MADV_DONTFORK`: pages stay in memory until the broker ends, though the program unmaps them. It
+//! does not unmap them itself, for it cannot tell which of them its own calls stand on: the thread's
+//! block, the libraries' data.
 
 use std::ffi::c_void;
 use std::hash::BuildHasher;

@@ -192,3 +192,27 @@ fn a_host_without_segmentation_is_sent_packets_one_by_one() {
         assert!(collect(&rx, 5, IcrcMode::Strict).iter().all(|p| p.2 == Verdict::Ok));
     }
 }
+
+/// So that a network spreads them over its paths, and a receiver over its queues.
+#[test]
+fn flows_leave_from_several_ports_each_always_from_the_same() {
+    let (a, b) = (loopback(13), loopback(14));
+    let tx = UdpPort::open(&UdpConfig::new(a)).unwrap();
+    let rx = UdpPort::open(&UdpConfig::new(b)).unwrap();
+    let ports = |tx: &UdpPort| {
+        let mut batch = TxBatch::new(64, 4200);
+        for n in 0..10 {
+            let flow = Flow { src_port: 0xc000 + n, ..flow(a, b) };
+            push(&mut batch, flow, n.into(), 64);
+        }
+        tx.send(&mut batch).unwrap();
+        let mut got = collect(&rx, 10, IcrcMode::Strict);
+        assert!(got.iter().all(|p| p.2 == Verdict::Ok), "{got:?}");
+        got.sort_by_key(|p| p.0);
+        got.iter().map(|p| p.3.src_port).collect::<Vec<_>>()
+    };
+    let first = ports(&tx);
+    let distinct: std::collections::BTreeSet<_> = first.iter().collect();
+    assert_eq!(distinct.len(), SOURCES + 1, "{first:?}");
+    assert_eq!(ports(&tx), first);
+}

@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 use std::process::Command;
 
-use urxe_net::raw::{RawConfig, RawPort};
+use urxe_net::raw::{IpId, RawConfig, RawPort};
 use urxe_net::udp::{UdpConfig, UdpPort};
 use urxe_net::{IcrcMode, Port, RxBatch};
 use urxe_wire::Verdict;
 
 use crate::namespace::{Namespace, pair};
 use crate::pairs::address;
-use crate::traffic::{flow, send, wait_for};
+use crate::traffic::{collect, flow, send, wait_for};
 
 fn udp(space: &Namespace, address: IpAddr, gso: Option<bool>) -> UdpPort {
     let config = UdpConfig { gso, ..UdpConfig::new(address) };
@@ -66,8 +66,8 @@ fn gathered_packets_of_identification_0_are_right_and_nothing_was_solved_for() {
         while got < 200 {
             assert!(wait_for(&[rx.fd()], 5000), "{got} came");
             rx.recv(&mut batch).unwrap();
-            rx.for_each_of(&batch, mode, |verdict| {
-                assert_eq!(verdict, Verdict::Ok, "packet {got}");
+            batch.for_each(mode, rx.stats(), |p| {
+                assert_eq!(p.verdict, Verdict::Ok, "packet {got}");
                 got += 1;
             });
         }
@@ -78,14 +78,26 @@ fn gathered_packets_of_identification_0_are_right_and_nothing_was_solved_for() {
     assert!(stats.rx_runs < stats.rx_packets, "nothing was gathered: {stats:?}");
 }
 
-trait ForEachOf {
-    fn for_each_of(&self, batch: &RxBatch, mode: IcrcMode, f: impl FnMut(Verdict));
-}
-
-impl ForEachOf for UdpPort {
-    fn for_each_of(&self, batch: &RxBatch, mode: IcrcMode, mut f: impl FnMut(Verdict)) {
-        batch.for_each(mode, self.stats(), |p| f(p.verdict));
+/// What a UDP port cannot see, it solves for, and counts; unless it is to be strict.
+#[test]
+fn an_identification_that_was_not_expected_is_solved_for_and_counted() {
+    let Some((a, b)) = pair() else { return };
+    let (here, there) = (address(false, 1), address(false, 2));
+    let config = RawConfig { ip_id: IpId::Fixed(0xbeef), ..RawConfig::new(here) };
+    let (tx, rx) = (a.run(move || RawPort::open(&config).unwrap()), udp(&b, there, None));
+    send(&tx, flow(here, there), &[64; 3]);
+    let got = collect(&tx, &rx, 3);
+    assert!(got.iter().all(|g| g.2 == Verdict::OkSolvedId(0xbeef)), "{got:?}");
+    assert_eq!(rx.stats().snapshot().rx_icrc_solved, 3);
+    send(&tx, flow(here, there), &[64; 3]);
+    let (mut batch, mut bad) = (RxBatch::new(8), 0);
+    while bad < 3 {
+        assert!(wait_for(&[rx.fd()], 5000), "{bad} came");
+        rx.recv(&mut batch).unwrap();
+        batch.for_each(IcrcMode::Strict, rx.stats(), |p| bad += u64::from(!p.verdict.is_ok()));
     }
+    let stats = rx.stats().snapshot();
+    assert_eq!((stats.rx_icrc_solved, stats.rx_icrc_bad), (3, 3));
 }
 
 /// A route into nowhere gives the same error as a host without segmentation.
