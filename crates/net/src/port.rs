@@ -170,7 +170,8 @@ pub(crate) use pass_on;
 impl<P: Port + ?Sized> Port for Box<P> {
     pass_on! {
         self => (**self);
-        caps send recv fd wait_writable join leave route_mtu is_narrow next_deadline serve stats check
+        caps send recv fd wait_writable join leave route_mtu is_narrow next_deadline serve stats
+        check
     }
 }
 

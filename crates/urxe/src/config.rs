@@ -66,8 +66,8 @@ pub struct Config {
     /// The VLAN of a raw port (`URXE_VLAN`: its number, 0 to 4094, or number:priority); `None`: its
     /// frames have no tag.
     pub vlan: Option<VlanTag>,
-    /// IPv4 identifications of a raw port (`URXE_IP_ID`: counter, random, 0 to 65535); `None` counts.
-    /// Random ones with the seed 0 start from [`Self::seed`].
+    /// IPv4 identifications of a raw port (`URXE_IP_ID`: counter, random, 0 to 65535); `None`
+    /// counts. Random ones with the seed 0 start from [`Self::seed`].
     pub ip_id: Option<IpId>,
     /// Whether a raw port puts a checksum on UDP over IPv6 (`URXE_UDP6_CHECKSUM`: on, off).
     pub udp6_checksum: bool,

@@ -9,8 +9,8 @@
 //!
 //! The broker has a copy of the program's private memory as it was, less what is under
 //! `MADV_DONTFORK`: pages stay in memory until the broker ends, though the program unmaps them. It
-//! does not unmap them itself, for it cannot tell which of them its own calls stand on: the thread's
-//! block, the libraries' data.
+//! does not unmap them itself, for it cannot tell which of them its own calls stand on: the
+//! thread's block, the libraries' data.
 
 use std::ffi::c_void;
 use std::hash::BuildHasher;
