@@ -190,7 +190,7 @@ impl RawPort {
     fn set_filters(&self, groups: &[IpAddr]) -> io::Result<()> {
         let address = self.caps.address;
         for (socket, vlan) in self.receivers.iter().zip([self.config.vlan, None]) {
-            socket.attach_filter(&filter::roce(address, vlan, !groups.is_empty()))?;
+            sys::attach_filter(socket, &filter::roce(address, vlan, !groups.is_empty()))?;
         }
         Ok(())
     }

@@ -60,14 +60,30 @@ pub(crate) fn drops(socket: &Socket) -> io::Result<u32> {
 /// Lets `filter` say which socket of a group a packet is for, counted from 0 in the order in which
 /// they joined. `socket` is one of them.
 pub(crate) fn attach_group_filter(socket: &Socket, filter: &[SockFilter]) -> io::Result<()> {
-    // SockFilter is laid out as sock_filter is.
-    let program = libc::sock_fprog {
-        len: libc::c_ushort::try_from(filter.len()).unwrap_or(0),
-        filter: filter.as_ptr().cast_mut().cast(),
-    };
+    attach(socket, libc::SO_ATTACH_REUSEPORT_CBPF, filter)
+}
+
+/// Lets in what passes `filter` only.
+pub(crate) fn attach_filter(socket: &Socket, filter: &[SockFilter]) -> io::Result<()> {
+    attach(socket, libc::SO_ATTACH_FILTER, filter)
+}
+
+/// As sock_fprog, with zeros between its fields: the kernel copies all of it. SockFilter is laid
+/// out as sock_filter is.
+#[repr(C)]
+struct FilterProgram {
+    len: u16,
+    zeros: [u8; size_of::<usize>() - 2],
+    filter: *const SockFilter,
+}
+const _: () = assert!(size_of::<FilterProgram>() == size_of::<libc::sock_fprog>());
+
+fn attach(socket: &Socket, name: i32, filter: &[SockFilter]) -> io::Result<()> {
+    let len = u16::try_from(filter.len()).unwrap_or(0);
+    let program =
+        FilterProgram { len, zeros: [0; size_of::<usize>() - 2], filter: filter.as_ptr() };
     let len = libc::socklen_t::try_from(size_of_val(&program)).unwrap_or(16);
     let (fd, value) = (socket.as_raw_fd(), (&raw const program).cast());
-    let name = libc::SO_ATTACH_REUSEPORT_CBPF;
     // SAFETY: the descriptor is open; the program and its steps live through the call, which reads
     // them.
     let rc = unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, name, value, len) };

@@ -7,7 +7,7 @@ use urxe_wire::ROCE_UDP_PORT;
 
 use super::filter;
 use crate::PortError;
-use crate::sys::{link_address, set, set_buffers};
+use crate::sys::{attach_filter, link_address, set, set_buffers};
 use crate::udp::Interface;
 
 /// PACKET_VNET_HDR of Linux include/uapi/linux/if_packet.h; libc does not name it.
@@ -43,7 +43,7 @@ pub(super) fn receiver(
 ) -> Result<Socket, PortError> {
     let fail = |call| PortError::socket(call, interface.address);
     let socket = packet_socket(interface)?;
-    socket.attach_filter(filter).map_err(fail("SO_ATTACH_FILTER"))?;
+    attach_filter(&socket, filter).map_err(fail("SO_ATTACH_FILTER"))?;
     set(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1).map_err(fail("PACKET_AUXDATA"))?;
     // What this host sends is not received, but on loopback, where it arrives too.
     set(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)
@@ -65,7 +65,7 @@ pub(super) fn holder(interface: &Interface) -> Result<Socket, PortError> {
     let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let socket = Socket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))
         .map_err(fail("socket"))?;
-    socket.attach_filter(&filter::nothing()).map_err(fail("SO_ATTACH_FILTER"))?;
+    attach_filter(&socket, &filter::nothing()).map_err(fail("SO_ATTACH_FILTER"))?;
     let to: SocketAddr = match address {
         IpAddr::V4(_) => SocketAddr::new(address, ROCE_UDP_PORT),
         IpAddr::V6(v6) => {

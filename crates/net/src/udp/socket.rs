@@ -6,7 +6,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use urxe_wire::ROCE_UDP_PORT;
 
 use crate::PortError;
-use crate::sys::{get, set, set_buffers};
+use crate::sys::{attach_filter, get, set, set_buffers};
 
 /// An unbound socket of the family of `address` whose packets have DF and IP identification 0, and
 /// which tells of each packet's traffic class and TTL.
@@ -66,7 +66,7 @@ const UDP_NO_CHECK6_RX: i32 = 102;
 pub(super) fn source_socket(address: IpAddr, buffer: usize) -> Result<(u16, Socket), PortError> {
     let fail = |call| PortError::socket(call, address);
     let socket = socket_for(address, buffer)?;
-    socket.attach_filter(&crate::raw::filter::nothing()).map_err(fail("SO_ATTACH_FILTER"))?;
+    attach_filter(&socket, &crate::raw::filter::nothing()).map_err(fail("SO_ATTACH_FILTER"))?;
     // Nobody reads it; where the host gives more, that costs nothing.
     let _ = socket.set_recv_buffer_size(0);
     bind(&socket, SocketAddr::new(address, 0))?;

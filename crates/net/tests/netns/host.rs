@@ -122,12 +122,13 @@ fn a_route_can_carry_less_than_its_interface() {
     let Some((a, _b)) = pair() else { return };
     a.ip("route add 10.9.0.2/32 dev veth mtu 600");
     a.ip("route add fd09::2/128 dev veth mtu 1300");
+    a.ip("addr add 10.9.0.7/24 dev veth");
+    a.ip("addr add fd09::7/64 dev veth nodad");
     for (v6, mtu) in [(false, 600), (true, 1300)] {
         let port = udp(&a, address(v6, 1), None);
         assert_eq!(port.route_mtu(address(v6, 2)), Some(mtu));
         assert_eq!(port.route_mtu(address(v6, 3)), None, "the interface's");
-        drop(port);
-        let port = a.run(move || RawPort::open(&RawConfig::new(address(v6, 1))).unwrap());
+        let port = a.run(move || RawPort::open(&RawConfig::new(address(v6, 7))).unwrap());
         assert_eq!(port.route_mtu(address(v6, 2)), Some(mtu));
     }
 }
