@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use urxe_engine::{Caps, Profile};
 use urxe_net::IcrcMode;
@@ -81,6 +82,10 @@ pub struct Config {
     pub trace: bool,
     /// Who looks on; no variable sets it.
     pub observer: Option<Arc<dyn Observer>>,
+    /// How long the device's thread sleeps at most before it looks up, though nothing wakes it; no
+    /// variable sets it. A second finds an interface that is gone soon enough; tests of what wakes
+    /// the thread give more.
+    pub look_up: Duration,
     /// Where keys and PSNs start (`URXE_SEED`); `None` takes the time.
     pub seed: Option<u64>,
 }
@@ -105,6 +110,7 @@ impl Default for Config {
             window: 256,
             trace: false,
             observer: None,
+            look_up: Duration::from_secs(1),
             seed: None,
         }
     }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use urxe_engine::{Nic, NicConfig, Time};
@@ -47,6 +47,8 @@ pub(crate) struct Device {
     pub(crate) armed: AtomicBool,
     /// Until when the background thread sleeps at most, ns.
     pub(crate) asleep_until: AtomicU64,
+    /// How long the background thread sleeps at most.
+    pub(crate) look_up: Duration,
     pub(crate) stop: AtomicBool,
     pub(crate) wake: Wake,
     pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
@@ -96,6 +98,7 @@ impl Device {
             polled: AtomicU64::new(0),
             armed: AtomicBool::new(false),
             asleep_until: AtomicU64::new(u64::MAX),
+            look_up: config.look_up,
             stop: AtomicBool::new(false),
             wake: Wake::new()?,
             thread: Mutex::default(),

@@ -26,9 +26,6 @@ use crate::events::wait;
 use crate::sink::{Sink, TRY_AGAIN};
 use crate::{Error, Passage};
 
-/// The background thread looks up at least so often, to see whether its device and its port's
-/// interface are still there.
-const LOOK_UP: Duration = Duration::from_secs(1);
 /// So often what has arrived is taken in before a timer runs out: the answer that it waits for may
 /// be there already, after a thread has not run for long. More could keep timers waiting for ever.
 const BEFORE_TIMERS: usize = 32;
@@ -209,7 +206,7 @@ impl Device {
     fn background(&self, watch: &mut Watch) -> Result<(), Error> {
         let now = self.now();
         let broken = self.health.broken().is_some();
-        if broken || now.saturating_since(watch.checked) >= LOOK_UP {
+        if broken || now.saturating_since(watch.checked) >= self.look_up {
             watch.checked = now;
             self.check_port();
         }
@@ -231,7 +228,7 @@ impl Device {
             (true, _) => RETRY,
             (false, true) => TRY_AGAIN,
             (false, false) if self.nic.has_work() => Duration::ZERO,
-            (false, false) => LOOK_UP,
+            (false, false) => self.look_up,
         };
         let deadline = self.next_deadline().map_or(now + most, |at| at.min(now + most));
         self.asleep_until.store(deadline.as_nanos(), SeqCst);

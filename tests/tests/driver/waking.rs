@@ -8,7 +8,17 @@ use std::time::Duration;
 
 use urxe::{Arm, Config, Context, Observer, Passage, QpKind, SendOp, WcOpcode, WcStatus};
 
-use crate::rig::{PATIENCE, Side, connect, connected, open, patient, quick};
+use crate::rig::{PATIENCE, Side, connect, connected, patient, quick};
+
+/// Settings of a device whose thread does not look up by itself while a test lasts: what does not
+/// wake it, it sleeps through.
+fn sound_asleep() -> Config {
+    Config { look_up: Duration::from_secs(3600), ..patient() }
+}
+
+fn open() -> Context {
+    Context::open(&sound_asleep()).unwrap()
+}
 
 /// A program that never polls before it is woken, a few thousand times.
 #[test]
@@ -99,7 +109,7 @@ impl Observer for Sent {
 #[test]
 fn a_timer_armed_by_a_poll_runs_out_while_nobody_polls() {
     let sent = Arc::new(Sent::default());
-    let config = Config { observer: Some(sent.clone()), ..patient() };
+    let config = Config { observer: Some(sent.clone()), ..sound_asleep() };
     let (near, far) = (Context::open(&config).unwrap(), open());
     let channel = near.create_comp_channel().unwrap();
     let a = Side::with(&near, QpKind::Rc, Some(&channel), quick);
