@@ -111,3 +111,10 @@ fn lint_holds_for_many_conversations() {
         super::lint(&decisions);
     }
 }
+
+#[test]
+fn the_connection_manager_holds_under_conversations_made_of_noise() {
+    for seed in 0..300 {
+        super::cm(&noise(seed, 3000));
+    }
+}

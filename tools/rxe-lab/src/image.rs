@@ -47,6 +47,9 @@ const PROGRAMS: &[&str] = &[
     "usr/bin/udaddy",
 ];
 
+/// What the C library loads when a thread ends by itself, as rping's do.
+const LOADED: &str = "libgcc_s.so.1";
+
 /// The agent's files.
 const AGENT: &[(&str, &str)] = &[
     ("agent.c", include_str!("../agent/agent.c")),
@@ -69,7 +72,7 @@ const LIBRARIES: &str = "lib/x86_64-linux-gnu";
 pub(crate) fn image(cache: &Cache, kernel: &Kernel) -> Result<PathBuf, LabError> {
     let mut sum = crc32fast::Hasher::new();
     let parts = AGENT.iter().flat_map(|(name, content)| [*name, content]);
-    let lists = MODULES.iter().chain(PROGRAMS).copied();
+    let lists = MODULES.iter().chain(PROGRAMS).copied().chain([LOADED]);
     for part in parts.chain(lists).chain([INIT, &kernel.version]) {
         sum.update(part.as_bytes());
     }
@@ -110,6 +113,9 @@ fn build(cache: &Cache, kernel: &Kernel) -> Result<Vec<u8>, LabError> {
         }
     }
     elves.push(agent);
+    let loaded = tools.join(LIBRARIES).join(LOADED);
+    archive.file(&format!("{LIBRARIES}/{LOADED}"), &read(&loaded)?);
+    elves.push(loaded);
     for library in libraries(&tools, elves)? {
         archive.file(&format!("{LIBRARIES}/{}", name(&library)), &read(&library)?);
     }

@@ -97,16 +97,19 @@ fn one(
 fn ended(state: &mut State, device: &Device, event: CmEvent) -> Option<Undelivered> {
     match event {
         CmEvent::Rejected { id, reason, info, private_data, timewait } => {
-            let id = state.stopped(device, id, timewait)?;
+            let id = state.gone(id, timewait)?;
             let (info, private_data) = (info.into(), private_data.into());
             state.tell(id, What::Rejected { reason, info, private_data, timewait })
         }
         CmEvent::Unreachable { id, message, timewait } => {
-            let id = state.stopped(device, id, timewait)?;
+            let id = state.gone(id, timewait)?;
             state.tell(id, What::Unreachable { message })
         }
         CmEvent::Disconnected { id, how } => {
-            let id = state.stopped(device, id, true)?;
+            let id = state.gone(id, true)?;
+            if let Some(entry) = state.ids.get(&id) {
+                stop(device, entry);
+            }
             state.tell(id, What::Disconnected(how))
         }
         CmEvent::TimewaitExit { id, .. } => {
@@ -129,7 +132,8 @@ fn peer_ends(state: &mut State, device: &Device, now: Duration, out: &mut Outgoi
     }
 }
 
-/// Puts the QP of an id that looks after itself in error: it shall send no more.
+/// Puts the QP of an id that looks after itself in error: it shall send no more. That of an attempt
+/// that came to nothing has sent nothing.
 fn stop(device: &Device, entry: &Entry) {
     if let Some(qpn) = entry.qpn.filter(|_| entry.agrees) {
         let attr = QpAttr { qp_state: QpState::Err, ..QpAttr::default() };
@@ -178,17 +182,8 @@ impl State {
     }
 
     /// A connection has ended; its id hears of the timewait's end if there is one.
-    fn stopped(
-        &mut self,
-        device: &Device,
-        conn: ConnId,
-        timewait: bool,
-    ) -> Option<super::IdNumber> {
-        let id = *self.by_conn.get(&conn)?;
-        if let Some(entry) = self.ids.get(&id) {
-            stop(device, entry);
-        }
-        if timewait { Some(id) } else { self.over(conn) }
+    fn gone(&mut self, conn: ConnId, timewait: bool) -> Option<super::IdNumber> {
+        if timewait { self.by_conn.get(&conn).copied() } else { self.over(conn) }
     }
 }
 

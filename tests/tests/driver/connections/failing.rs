@@ -23,6 +23,19 @@ fn a_port_that_nobody_listens_to_refuses() {
     b.is_idle();
 }
 
+/// A program that tries again on the same CQ finds nothing of the first attempt.
+#[test]
+fn a_refused_attempt_leaves_no_completions() {
+    let (a, b) = (Host::open(), Host::open());
+    let listener = b.listen();
+    let nobody = b.addr(listener.local_addr().port().wrapping_sub(1));
+    let qp = a.qp(QpKind::Rc);
+    qp.post_recv(1, &[a.mr.sge(0..10)]).unwrap();
+    let tried = urxe::cm::Connection::connect(&a.context, nobody, qp, &soon());
+    assert!(matches!(tried, Err(Error::Refused { .. })));
+    assert_eq!(a.cq.poll_one().unwrap(), None);
+}
+
 #[test]
 fn a_program_refuses_with_a_word() {
     let (a, b) = (Host::open(), Host::open());

@@ -5,6 +5,7 @@ use urxe_lint::Rule;
 use crate::bench::Bench;
 use crate::node::Spec;
 
+mod connections;
 pub mod errors;
 pub mod faults;
 pub mod forged;
@@ -86,6 +87,11 @@ pub const CASES: &[Case] = &[
     case("tools", "ibv_rc_pingpong with urxe pingpong", tools::rc),
     case("tools", "ibv_uc_pingpong with urxe pingpong", tools::uc),
     case("tools", "ibv_ud_pingpong with urxe pingpong", tools::ud),
+    case("connections", "ucmatose, 4 at once, 10 messages each way", connections::ucmatose),
+    case("connections", "udaddy", connections::udaddy),
+    case("connections", "rping", connections::rping),
+    case("connections", "ucmatose, loss 5 %", connections::ucmatose_lossy),
+    case("connections", "rping, loss 5 %", connections::rping_lossy),
 ];
 
 /// The lab's own: waits for a guest that dies.
