@@ -62,8 +62,26 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>) -> Result<(), Fail> {
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     const FOR_EVER: c_int = -1;
     // SAFETY: one entry, ours.
-    if unsafe { libc::poll(&raw mut poll, 1, FOR_EVER) } < 0 {
-        return Err(Fail::host("poll"));
+    while unsafe { libc::poll(&raw mut poll, 1, FOR_EVER) } < 0 {
+        let interrupted = Fail::host("poll");
+        if interrupted.errno != libc::EINTR || !reads_go_on() {
+            return Err(interrupted);
+        }
     }
     Ok(())
+}
+
+/// Whether a read would go on after any signal that the program handles. A poll never does, and
+/// does not say which signal it was; few programs have handlers of both kinds.
+fn reads_go_on() -> bool {
+    // Those that a thread brings upon itself interrupt no wait.
+    let own = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
+    (1..=libc::SIGRTMAX()).filter(|signal| !own.contains(signal)).all(|signal| {
+        // SAFETY: plain data, overwritten by the call.
+        let mut now = unsafe { std::mem::zeroed::<libc::sigaction>() };
+        // SAFETY: it only asks; signals that the C library keeps for itself are an error.
+        let known = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut now) } == 0;
+        let handled = ![libc::SIG_DFL, libc::SIG_IGN].contains(&now.sa_sigaction);
+        !(known && handled) || now.sa_flags & libc::SA_RESTART != 0
+    })
 }

@@ -2,12 +2,14 @@
 
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use ibverbs::layout::*;
 
+use super::inline::*;
 use super::library::*;
 use super::pair::*;
+use super::process::*;
 
 /// `enum ibv_event_type`.
 const SRQ_LIMIT_REACHED: c_int = 15;
@@ -164,3 +166,89 @@ fn a_cq_is_resized_to_what_it_can_hold() {
     assert_eq!(read(rig.cq).cqe, 100);
     rig.close();
 }
+
+static HANDLED: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn count(_: c_int) {
+    HANDLED.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Waits for a CQ's event while another thread sends signals, until `enough`; gives what the wait
+/// gave and errno.
+fn wait_under_signals(rig: &Rig, enough: impl Fn() -> bool + Sync) -> (c_int, c_int) {
+    // SAFETY: a plain question.
+    let waiter = unsafe { libc::pthread_self() };
+    let signals = |enough: &(dyn Fn() -> bool + Sync)| {
+        while !enough() {
+            // SAFETY: the thread is there: it waits for this one.
+            assert_eq!(unsafe { libc::pthread_kill(waiter, libc::SIGUSR1) }, 0);
+            std::thread::yield_now();
+        }
+    };
+    let (mut cq, mut of) = (ptr::null_mut(), ptr::null_mut());
+    std::thread::scope(|scope| {
+        scope.spawn(|| signals(&enough));
+        let got = ibv_get_cq_event(rig.channel, &raw mut cq, &raw mut of);
+        let errno = errno();
+        DONE.store(true, Ordering::SeqCst);
+        (got, errno)
+    })
+}
+
+static DONE: AtomicBool = AtomicBool::new(false);
+
+/// As read(2), which programs know to be what waits here.
+#[test]
+fn a_signal_ends_a_wait_if_its_handler_says_so() {
+    if role().as_deref() != Some("signals") {
+        let test = "events::a_signal_ends_a_wait_if_its_handler_says_so";
+        assert!(as_another_process(test, "signals").success());
+        return;
+    }
+    let handle = |sa_flags| {
+        // SAFETY: plain data: no signal masked.
+        let mut action = unsafe { std::mem::zeroed::<libc::sigaction>() };
+        (action.sa_sigaction, action.sa_flags) = ((count as *const ()).addr(), sa_flags);
+        // SAFETY: the handler changes one atomic.
+        let done = unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()) };
+        assert_eq!(done, 0);
+    };
+    let rig = Rig::new();
+    handle(0);
+    let ended = wait_under_signals(&rig, || DONE.load(Ordering::SeqCst));
+    assert_eq!(ended, (-1, libc::EINTR));
+    // With SA_RESTART it goes on; what it waits for comes after a hundred signals.
+    handle(libc::SA_RESTART);
+    let [one, two] = rig.pair(RC);
+    notify(rig.cq);
+    let (sender, before) = (Shared(one), HANDLED.load(Ordering::SeqCst));
+    let mut hello = [rig.sge(0, 5)];
+    let (rkey, remote_addr) = rig.remote(64);
+    let wr = WrTarget { rdma: WrRdma { remote_addr, rkey } };
+    let mut write = IbvSendWr { wr, ..send_wr(1, 0, &mut hello) };
+    let write = Shared(&raw mut write);
+    let enough = || {
+        let enough = HANDLED.load(Ordering::SeqCst) >= before + 100;
+        if enough {
+            let mut wrs = [read(write.get())];
+            assert_eq!(post_send(sender.get(), &mut wrs), (0, None));
+        }
+        enough
+    };
+    assert_eq!(wait_under_signals(&rig, enough).0, 0);
+    ibv_ack_cq_events(rig.cq, 1);
+    destroy(&[one, two]);
+    rig.close();
+}
+
+/// A pointer that other threads may use, as those of C programs do.
+struct Shared<T>(*mut T);
+
+impl<T> Shared<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+// SAFETY: what it points to is the library's, or outlives the threads.
+unsafe impl<T> Sync for Shared<T> {}

@@ -99,6 +99,7 @@ functions! {
     ) -> c_int;
     "IBVERBS_1.1" ibv_create_srq(pd: *mut IbvPd, init: *mut IbvSrqInitAttr) -> *mut IbvSrq;
     "IBVERBS_1.1" ibv_modify_srq(srq: *mut IbvSrq, attr: *mut IbvSrqAttr, mask: c_int) -> c_int;
+    "IBVERBS_1.1" ibv_query_srq(srq: *mut IbvSrq, attr: *mut IbvSrqAttr) -> c_int;
     "IBVERBS_1.1" ibv_destroy_srq(srq: *mut IbvSrq) -> c_int;
     "IBVERBS_1.1" ibv_create_ah(pd: *mut IbvPd, attr: *mut IbvAhAttr) -> *mut IbvAh;
     "IBVERBS_1.1" ibv_destroy_ah(ah: *mut IbvAh) -> c_int;

@@ -152,6 +152,29 @@ fn queues_that_are_full_and_lists_that_are_wrong_are_told() {
         let wr = IbvSendWr { num_sge: count, sg_list: list, ..send_wr(1, SEND, &mut []) };
         assert_eq!(post_send(one, &mut [wr]), (libc::EINVAL, Some(0)));
     }
+    let attr = IbvSrqAttr { max_wr: 2, max_sge: 1, srq_limit: 0 };
+    let mut init = IbvSrqInitAttr { srq_context: std::ptr::null_mut(), attr };
+    let srq = ibv_create_srq(rig.pd, &raw mut init);
+    let list = |count: usize| {
+        let mut wrs =
+            vec![
+                IbvRecvWr { sg_list: hello.as_ptr().cast_mut(), num_sge: 1, ..IbvRecvWr::zero() };
+                count
+            ];
+        let first = wrs.as_mut_ptr();
+        (1..count).for_each(|at| wrs[at - 1].next = first.wrapping_add(at));
+        let mut bad = std::ptr::null_mut();
+        let post = read(rig.context).ops.post_srq_recv.unwrap();
+        // SAFETY: as the inline function does.
+        let done = unsafe { post(srq, first, &raw mut bad) };
+        (done, (0..count).find(|&at| first.wrapping_add(at) == bad))
+    };
+    // It may hold more than was asked for, and says how many at most.
+    let mut attr = IbvSrqAttr::zero();
+    assert_eq!(ibv_query_srq(srq, &raw mut attr), 0);
+    let most = usize::try_from(attr.max_wr).unwrap();
+    assert_eq!(list(most + 1), (libc::ENOMEM, Some(most)));
+    assert_eq!(ibv_destroy_srq(srq), 0);
     let mut bad = std::ptr::null_mut();
     let ops = read(rig.context).ops;
     // SAFETY: as the inline function does, with no list.
