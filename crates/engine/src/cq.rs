@@ -62,13 +62,37 @@ struct Inner {
     ring: VecDeque<Completion>,
     capacity: usize,
     armed: Option<Arm>,
+    /// What waits of which no event told: solicited ones among it, or others only.
+    untold: Option<Arm>,
     overflowed: bool,
+}
+
+impl Inner {
+    /// After completions were taken out.
+    fn taken(&mut self) {
+        if self.ring.is_empty() {
+            self.untold = None;
+        }
+    }
+
+    fn arm(&mut self, arm: Arm) {
+        if self.armed != Some(Arm::Next) {
+            self.armed = Some(arm);
+        }
+    }
+
+    /// The event that was asked for is due.
+    fn tell(&mut self) {
+        self.armed = None;
+        self.untold = None;
+    }
 }
 
 impl Cq {
     pub(crate) fn new(id: CqId, capacity: usize) -> Self {
         let ring = VecDeque::with_capacity(capacity);
-        Self { id, inner: Mutex::new(Inner { ring, capacity, armed: None, overflowed: false }) }
+        let inner = Inner { ring, capacity, armed: None, untold: None, overflowed: false };
+        Self { id, inner: Mutex::new(inner) }
     }
 
     /// Adds a completion. `solicited` says whether it wakes a CQ armed for solicited ones only.
@@ -80,14 +104,20 @@ impl Cq {
             inner.overflowed = true;
             return if first { Pushed::Overflowed } else { Pushed::Lost };
         }
-        let failed = completion.status != crate::WcStatus::Success;
+        let solicited = solicited || completion.status != crate::WcStatus::Success;
         inner.ring.push_back(completion);
         match inner.armed {
             Some(Arm::Next) => {}
-            Some(Arm::Solicited) if solicited || failed => {}
-            _ => return Pushed::Quiet,
+            Some(Arm::Solicited) if solicited => {}
+            _ => {
+                if solicited {
+                    inner.untold = Some(Arm::Solicited);
+                }
+                inner.untold.get_or_insert(Arm::Next);
+                return Pushed::Quiet;
+            }
         }
-        inner.armed = None;
+        inner.tell();
         Pushed::Notify
     }
 
@@ -96,12 +126,15 @@ impl Cq {
         let inner = &mut *self.inner.lock();
         let n = max.min(inner.ring.len());
         out.extend(inner.ring.drain(..n));
+        inner.taken();
         n
     }
 
     /// Takes out the completions of a QP.
     pub(crate) fn forget(&self, qpn: Qpn) {
-        self.inner.lock().ring.retain(|completion| completion.qpn != qpn);
+        let inner = &mut *self.inner.lock();
+        inner.ring.retain(|completion| completion.qpn != qpn);
+        inner.taken();
     }
 
     /// Hands up to `max` completions to `take`, oldest first.
@@ -109,20 +142,36 @@ impl Cq {
         let inner = &mut *self.inner.lock();
         let n = max.min(inner.ring.len());
         inner.ring.drain(..n).for_each(take);
+        inner.taken();
         n
     }
 
     pub(crate) fn pop(&self) -> Option<Completion> {
-        self.inner.lock().ring.pop_front()
+        let inner = &mut *self.inner.lock();
+        let completion = inner.ring.pop_front();
+        inner.taken();
+        completion
     }
 
     /// Arms for one notification. A CQ armed for the next stays so when armed for solicited
     /// (IBA 11.4.2).
     pub(crate) fn arm(&self, arm: Arm) {
+        self.inner.lock().arm(arm);
+    }
+
+    /// As [`Self::arm`], but what waits already and no event told of counts, too: says whether the
+    /// event is due at once.
+    pub(crate) fn arm_for_all(&self, arm: Arm) -> bool {
         let inner = &mut *self.inner.lock();
-        if inner.armed != Some(Arm::Next) {
-            inner.armed = Some(arm);
+        inner.arm(arm);
+        let due = match inner.armed {
+            Some(Arm::Next) => inner.untold.is_some(),
+            _ => inner.untold == Some(Arm::Solicited),
+        };
+        if due {
+            inner.tell();
         }
+        due
     }
 
     pub(crate) fn len(&self) -> usize {

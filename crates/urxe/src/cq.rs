@@ -142,6 +142,20 @@ impl Cq {
         Ok(())
     }
 
+    /// As [`Self::req_notify`], but completions that wait already count, too, unless an event has
+    /// told of them: for programs that do not poll again after arming. Others get an event now and
+    /// then whose completion they have polled already.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn req_notify_all(&self, arm: Arm) -> Result<(), Error> {
+        let device = self.inner.device.live()?;
+        device.nic.arm_cq_for_all(self.id(), arm)?;
+        device.sleeping();
+        device.tell();
+        Ok(())
+    }
+
     /// Changes how many completions it holds.
     ///
     /// # Errors

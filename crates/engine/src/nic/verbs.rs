@@ -11,7 +11,7 @@ use crate::path::Transmit;
 use crate::qp::{Cx, Qp, schedule};
 use crate::rq::{SrqAttr, TooFew};
 use crate::time::Time;
-use crate::types::{AsyncEvent, Completion, CqId, QpId, SrqId};
+use crate::types::{AsyncEvent, Completion, CqId, Event, QpId, SrqId};
 use crate::wr::{PostError, RecvWr, SendWr};
 
 /// A sink for calls that send nothing.
@@ -134,6 +134,20 @@ impl Nic {
     /// Where the CQ does not exist.
     pub fn arm_cq(&self, id: CqId, arm: Arm) -> Result<(), VerbsError> {
         self.cq(id)?.arm(arm);
+        Ok(())
+    }
+
+    /// As [`Self::arm_cq`], but completions that wait already count, too, unless an event has told
+    /// of them. So does ConnectX, which compares what it has written with what the program says it
+    /// has polled (Linux drivers/infiniband/hw/mlx5/cq.c, `mlx5_ib_arm_cq`), and a program that
+    /// relies on it does not poll again after arming.
+    ///
+    /// # Errors
+    /// Where the CQ does not exist.
+    pub fn arm_cq_for_all(&self, id: CqId, arm: Arm) -> Result<(), VerbsError> {
+        if self.cq(id)?.arm_for_all(arm) {
+            self.events.lock().push_back(Event::Completion(id));
+        }
         Ok(())
     }
 

@@ -140,6 +140,31 @@ fn an_armed_cq_notifies_once() {
     assert_eq!(n.events(), [Event::Completion(cq)]);
 }
 
+/// Linux drivers/infiniband/hw/mlx5/cq.c, mlx5_ib_arm_cq.
+#[test]
+fn armed_for_all_it_notifies_of_what_waits_untold() {
+    let mut n = lab();
+    let (qp, cq) = small(&mut n, 16);
+    send(&mut n, qp, 500);
+    n.nic.arm_cq_for_all(cq, Arm::Solicited).unwrap();
+    assert_eq!(n.events(), [], "what waits is not solicited");
+    n.nic.arm_cq_for_all(cq, Arm::Next).unwrap();
+    assert_eq!(n.events(), [Event::Completion(cq)]);
+    n.nic.arm_cq_for_all(cq, Arm::Next).unwrap();
+    assert_eq!(n.events(), [], "it has been told of");
+    send(&mut n, qp, 501);
+    assert_eq!(n.events(), [Event::Completion(cq)]);
+    solicited(&mut n, qp, 502);
+    n.nic.arm_cq_for_all(cq, Arm::Solicited).unwrap();
+    assert_eq!(n.events(), [Event::Completion(cq)]);
+    send(&mut n, qp, 503);
+    assert_eq!(done(&n, cq).len(), 4);
+    n.nic.arm_cq_for_all(cq, Arm::Next).unwrap();
+    assert_eq!(n.events(), [], "it has been polled");
+    send(&mut n, qp, 504);
+    assert_eq!(n.events(), [Event::Completion(cq)]);
+}
+
 #[test]
 fn armed_for_solicited_it_notifies_of_solicited_alone() {
     let mut n = lab();
