@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::Why;
 use crate::cases::Case;
 use crate::place::{Place, Side};
-use crate::process::{Running, tail};
+use crate::process::{Done, Running, tail};
 
 /// Runs one program, which must end well; gives what it said.
 pub fn alone(case: &Case, place: &Place, folder: &Path) -> Result<String, Why> {
@@ -21,7 +21,7 @@ pub fn play(case: &Case, place: &Place, folder: &Path, port: u16) -> Result<[Str
     server.listens(port)?;
     words.push(place.server().to_owned());
     let command = place.urxe(Side::Client, case.flags, &words)?;
-    let client = Running::start(command, "client", folder)?.end().and_then(|done| done.success());
+    let client = Running::start(command, "client", folder)?.end().and_then(Done::success);
     // A server whose client failed may wait for it.
     let client = client.map_err(|why| format!("{why}\nserver:\n{}", tail(&server.said())))?;
     Ok([server.end()?.success()?, client])

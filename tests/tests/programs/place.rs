@@ -181,17 +181,23 @@ impl Drop for Place {
     }
 }
 
-/// A directory with our library, and no other, under the name that programs search for.
+/// A directory with our libraries, and no others, under the names that programs search for.
 pub fn library() -> Result<PathBuf, String> {
-    let wrong = |e: std::io::Error| format!("a directory for the library: {e}");
-    // Cargo puts it beside the tests.
-    let built = std::env::current_exe().map_err(wrong)?.with_file_name("libibverbs.so");
+    let wrong = |e: std::io::Error| format!("a directory for the libraries: {e}");
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs-library");
     std::fs::create_dir_all(&directory).map_err(wrong)?;
-    let link = directory.join("libibverbs.so.1");
-    if std::fs::read_link(&link).ok().as_ref() != Some(&built) {
-        let _ = std::fs::remove_file(&link);
-        std::os::unix::fs::symlink(&built, &link).map_err(wrong)?;
+    // Cargo puts them beside the tests.
+    let me = std::env::current_exe().map_err(wrong)?;
+    for name in ["libibverbs.so", "librdmacm.so"] {
+        let built = me.with_file_name(name);
+        let link = directory.join(format!("{name}.1"));
+        if std::fs::read_link(&link).ok().as_ref() != Some(&built) {
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(&built, &link).map_err(wrong)?;
+        }
+        if !built.exists() {
+            return Err(format!("{} is not there", built.display()));
+        }
     }
-    if built.exists() { Ok(directory) } else { Err(format!("{} is not there", built.display())) }
+    Ok(directory)
 }
