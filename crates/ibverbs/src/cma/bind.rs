@@ -73,6 +73,7 @@ pub(super) fn bind(
     link.set_reuse(state.options.reuse)?;
     link.bind(of_the_device(address, nic.address(), state.options.only_family))?;
     channel::enter(link.number(), object);
+    id::watch_exit();
     let bound = link.local_addr().map_or(address, |local| SocketAddr::new(ip, local.port()));
     if !ip.is_unspecified() {
         to_device(object, &shared);

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
 use std::ptr;
+use std::sync::Once;
 
 use parking_lot::Mutex;
 use urxe::cm::Channel as Queue;
@@ -172,6 +173,28 @@ pub(super) fn destroy(object: &'static Object<Id>) -> Result<(), Fail> {
         let _ = get::<Channel>(shown.channel).and_then(|c| Channel::pool().destroy(c));
     }
     Ok(())
+}
+
+/// The process exits: the kernel would end the connections it leaves, and peers wait for that.
+extern "C" fn exits() {
+    let _ = std::panic::catch_unwind(|| {
+        Id::pool().first(|object| {
+            let id = object.own();
+            // Whoever has it locked is about to do something with it: that is done, or not.
+            let state = made_here(id.process).ok().and_then(|()| id.state.try_lock());
+            drop(state.and_then(|mut state| state.link.take()));
+            None::<()>
+        });
+    });
+}
+
+/// Sees to the end of the process, once.
+pub(super) fn watch_exit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the function lives as long as the library, which is never unloaded.
+        let _ = unsafe { libc::atexit(exits) };
+    });
 }
 
 pub(super) extern "C" fn destroy_id(id: *mut RdmaCmId) -> c_int {

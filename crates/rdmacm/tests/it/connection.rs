@@ -224,3 +224,38 @@ fn a_channel_does_not_block_if_the_program_says_so_and_an_identifier_waits_for_i
     assert_eq!(gone.join().unwrap(), 0);
     rdma_destroy_event_channel(channel);
 }
+
+#[test]
+fn a_process_that_exits_ends_its_connections() {
+    let role = std::env::var("URXE_TEST_CONNECT").ok();
+    if let Some(to) = role {
+        // The other process: connects, and leaves.
+        let to: std::net::SocketAddrV4 = to.parse().unwrap();
+        let channel = rdma_create_event_channel();
+        let client = id(channel, PS_TCP);
+        let mut to = address(*to.ip(), to.port());
+        let (none, to) = (ptr::null_mut(), (&raw mut to).cast());
+        assert_eq!(rdma_resolve_addr(client, none, to, 1000), 0);
+        expect(channel, ADDR_RESOLVED);
+        assert_eq!(rdma_resolve_route(client, 1000), 0);
+        expect(channel, ROUTE_RESOLVED);
+        qp(client, RC);
+        assert_eq!(rdma_connect(client, ptr::null_mut()), 0);
+        expect(channel, ESTABLISHED);
+        std::process::exit(7);
+    }
+    let rig = Rig::new(PS_TCP);
+    let test = "connection::a_process_that_exits_ends_its_connections";
+    let mut other = std::process::Command::new(std::env::current_exe().unwrap());
+    other.args(["--exact", test]).env("URXE_TEST_CONNECT", rig.at.to_string());
+    let mut other = other.spawn().unwrap();
+    let server = expect(rig.channel, CONNECT_REQUEST).event.id;
+    qp(server, RC);
+    assert_eq!(rdma_accept(server, ptr::null_mut()), 0);
+    expect(rig.channel, ESTABLISHED);
+    assert_eq!(expect(rig.channel, DISCONNECTED).event.status, 0);
+    assert_eq!(other.wait().unwrap().code(), Some(7));
+    rdma_destroy_qp(server);
+    assert_eq!(rdma_destroy_id(server), 0);
+    rig.close();
+}
