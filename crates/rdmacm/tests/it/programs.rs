@@ -68,8 +68,15 @@ fn text(out: &Output) -> String {
     format!("{out}{err}")
 }
 
+/// Whether the server of a program ends by itself.
+#[derive(PartialEq)]
+enum Server {
+    Ends,
+    Stays,
+}
+
 /// Runs both sides; the client again while the server does not listen yet.
-fn both(test: u8, server: &str, client: &str) -> Option<[Output; 2]> {
+fn both(test: u8, server: &str, client: &str, kind: &Server) -> Option<[Output; 2]> {
     let sides = Sides::of(test);
     let (server, client) =
         (server.replace("SERVER", &sides.server()), client.replace("SERVER", &sides.server()));
@@ -79,6 +86,9 @@ fn both(test: u8, server: &str, client: &str) -> Option<[Output; 2]> {
         let child = start(&mut sides.command(&client, 2))?;
         let done = ended(child, &client);
         if done.status.success() {
+            if *kind == Server::Stays {
+                listens.kill().unwrap();
+            }
             return Some([ended(listens, &server), done]);
         }
         let over = listens.try_wait().unwrap();
@@ -92,7 +102,7 @@ fn both(test: u8, server: &str, client: &str) -> Option<[Output; 2]> {
 
 /// Both must end well, and say this.
 fn well(test: u8, server: &str, client: &str, says: [&str; 2]) {
-    let Some(outs) = both(test, server, client) else { return };
+    let Some(outs) = both(test, server, client, &Server::Ends) else { return };
     for (out, wanted) in outs.iter().zip(says) {
         let text = text(out);
         assert!(out.status.success() && text.contains(wanted), "no {wanted} in {text}");
@@ -137,4 +147,16 @@ fn rdma_xserver_over_rc_and_xrc() {
     let done = ["rdma_xserver: end 0", "rdma_xclient: end 0"];
     well(7, "rdma_xserver -c r", "rdma_xclient -c r -s SERVER", done);
     well(8, "rdma_xserver -c x", "rdma_xclient -c x -s SERVER", done);
+}
+
+#[test]
+fn cmtime_times_every_step() {
+    let Some([_, client]) = both(9, "cmtime -c 50", "cmtime -c 50 -s SERVER", &Server::Stays)
+    else {
+        return;
+    };
+    let text = text(&client);
+    for step in ["resolve addr :", "connect      :", "disconnect   :", "destroy      :"] {
+        assert!(text.contains(step), "no {step} in {text}");
+    }
 }
