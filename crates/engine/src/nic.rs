@@ -244,6 +244,12 @@ impl Nic {
         self.pump(now, out);
     }
 
+    /// Whether a QP may be waiting for an answer, or for a time: never wrongly not.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.timers.lock().peek().is_some()
+    }
+
     /// When [`Self::expire`] has something to do next, at the earliest, and what.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Deadline> {

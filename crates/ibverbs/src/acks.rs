@@ -52,13 +52,19 @@ impl Acks {
     }
 }
 
-/// Waits until a descriptor is readable, as a read from it would, or fails as that would.
-pub(crate) fn wait_readable(fd: BorrowedFd<'_>) -> Result<(), Fail> {
+/// Fails where a read from the descriptor would not wait.
+pub(crate) fn may_wait(fd: BorrowedFd<'_>) -> Result<(), Fail> {
     // SAFETY: the descriptor is open.
     let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
     if flags & libc::O_NONBLOCK != 0 {
         return Err(Fail::not_yet(libc::EAGAIN, "no event waits"));
     }
+    Ok(())
+}
+
+/// Waits until a descriptor is readable, as a read from it would, or fails as that would.
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>) -> Result<(), Fail> {
+    may_wait(fd)?;
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     const FOR_EVER: c_int = -1;
     // SAFETY: one entry, ours.

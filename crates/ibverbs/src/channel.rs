@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use urxe::CompChannel;
 
-use crate::acks::wait_readable;
+use crate::acks::may_wait;
 use crate::call::{Fail, code, number, or, output, pointer};
 use crate::context::{self, Opening, owned};
 use crate::cq::Cq;
@@ -69,7 +69,12 @@ pub(crate) unsafe extern "C" fn get_cq_event(
         let object = loop {
             match take(&channel, &opening) {
                 Some(object) => break object,
-                None => wait_readable(channel.fd())?,
+                None => {
+                    may_wait(channel.fd())?;
+                    if !channel.sleep(None)? {
+                        return Err(Fail::not_yet(libc::EINTR, "a signal came"));
+                    }
+                }
             }
         };
         let public = object.public().cast::<IbvCq>();

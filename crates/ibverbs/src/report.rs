@@ -119,26 +119,20 @@ fn file() -> Option<std::path::PathBuf> {
 
 /// The process opens its NIC.
 pub(crate) fn opened(nic: &Context) {
-    let captures = env::var_os("URXE_PCAP").is_some();
-    let file = file();
-    if file.is_none() && !captures {
-        return;
-    }
-    WANTED.store(file.is_some(), Ordering::Relaxed);
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the function lives as long as the library, which is never unloaded.
+        let _ = unsafe { libc::atexit(exits) };
+    });
+    let Some(path) = file() else { return };
+    WANTED.store(true, Ordering::Relaxed);
     let mut book = BOOK.lock();
     if book.process != std::process::id() {
         // The parent's, before a fork.
         *book = Book { process: std::process::id(), ..Book::new() };
     }
     book.address = Some(nic.address());
-    if let Some(path) = file {
-        book.write(&path, &book.closed, false);
-    }
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: the function lives as long as the library, which is never unloaded.
-        let _ = unsafe { libc::atexit(exits) };
-    });
+    book.write(&path, &book.closed, false);
 }
 
 /// What the parent has counted is not this process's.
@@ -171,6 +165,8 @@ fn leaves(nic: &Context) {
 extern "C" fn exits() {
     let _ = std::panic::catch_unwind(|| {
         crate::nic::if_open(|nic| {
+            // The ACK of the last message, say, for which its sender waits.
+            nic.flush();
             nic.flush_capture();
             if WANTED.load(Ordering::Relaxed) {
                 leaves(nic);

@@ -14,6 +14,10 @@ mod rx;
 pub(crate) use rx::{Arrival, Segment};
 pub use rx::{Record, RxBatch, RxPacket};
 
+/// What ACKs are among the opcodes of a transport, and responses with data.
+const ACKNOWLEDGE: u8 = 0x11;
+const DATA: [u8; 5] = [0x0d, 0x0e, 0x0f, 0x10, 0x12];
+
 /// Where a packet goes or came from, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
@@ -210,10 +214,13 @@ impl TxBatch {
         let (size, mut bytes, mut n) = (first.range.len(), first.range.len(), 1);
         let slot = |packet: &TxPacket| slot_of(&self.bytes[packet.range.clone()]);
         let first_slot = slot(first);
+        let mut end = first.range.end;
         for packet in rest {
             let len = packet.range.len();
             bytes += len;
-            let same = packet.flow == first.flow && slot(packet) == first_slot;
+            let behind = packet.range.start == end;
+            end = packet.range.end;
+            let same = behind && packet.flow == first.flow && slot(packet) == first_slot;
             if n == max || bytes > max_bytes || !same || len > size {
                 break;
             }
@@ -223,6 +230,28 @@ impl TxBatch {
             }
         }
         n
+    }
+
+    /// Puts ACKs behind the requests, which a peer waits for more. Where there are responses with
+    /// data all stays in order, as it does among ACKs and among requests.
+    pub fn acks_last(&mut self) {
+        let Self { bytes, packets, .. } = self;
+        let kind =
+            |packet: &TxPacket| bytes.get(packet.range.start).map_or(0, |opcode| opcode & 31);
+        let is_ack = |packet: &TxPacket| kind(packet) == ACKNOWLEDGE;
+        let Some(first) = packets.iter().position(is_ack) else { return };
+        if packets.range(first..).all(is_ack) || packets.iter().any(|p| DATA.contains(&kind(p))) {
+            return;
+        }
+        let mut at = first;
+        for _ in first..packets.len() {
+            if is_ack(&packets[at]) {
+                let ack = packets.remove(at);
+                packets.extend(ack);
+            } else {
+                at += 1;
+            }
+        }
     }
 
     /// The packet added last, BTH to ICRC, whose ICRC is still zeros; empty where there is none.

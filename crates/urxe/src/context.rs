@@ -252,6 +252,15 @@ impl Context {
         self.device.now()
     }
 
+    /// Sends what waits to be sent: requests that were posted while others were in flight, and ACKs
+    /// for what the program has polled, wait for its next call, 500 µs at most. A program that
+    /// drops its objects need not call this; one that ends without, should.
+    pub fn flush(&self) {
+        if let Ok(device) = self.device.live() {
+            device.go_on();
+        }
+    }
+
     /// Makes progress as a poll does, for programs that wait for nothing else.
     pub fn progress(&self) {
         if let Ok(device) = self.device.live() {

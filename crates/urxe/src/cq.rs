@@ -68,8 +68,10 @@ impl Cq {
             return Ok(n);
         }
         device.polling();
-        device.progress();
-        Ok(device.nic.poll_cq(self.id(), out, max)?)
+        device.look();
+        let n = device.nic.poll_cq(self.id(), out, max)?;
+        device.looked(n != 0);
+        Ok(n)
     }
 
     /// Hands the completions that wait, at most `max`, to `take`, oldest first. Where there is
@@ -84,8 +86,10 @@ impl Cq {
             return Ok(n);
         }
         device.polling();
-        device.progress();
-        Ok(device.nic.poll_with(self.id(), max, take)?)
+        device.look();
+        let n = device.nic.poll_with(self.id(), max, take)?;
+        device.looked(n != 0);
+        Ok(n)
     }
 
     /// The oldest completion, if one waits.
@@ -98,8 +102,10 @@ impl Cq {
             return Ok(Some(completion));
         }
         device.polling();
-        device.progress();
-        Ok(device.nic.poll_one(self.id())?)
+        device.look();
+        let one = device.nic.poll_one(self.id())?;
+        device.looked(one.is_some());
+        Ok(one)
     }
 
     /// Polls until a completion comes, at most 30 s.
@@ -245,8 +251,37 @@ impl CompChannel {
     /// # Errors
     /// Where waiting fails; [`Error::Forked`].
     pub fn wait_event(&self, timeout: Duration) -> Result<Option<CqId>, Error> {
-        self.device.live()?;
-        self.queue.wait(timeout)
+        let (live, start) = (self.device.live()?, Instant::now());
+        if let Some(event) = self.queue.pop() {
+            // Maybe it has waited for the descriptor.
+            live.watch.set_waits_here(false);
+            return Ok(Some(event));
+        }
+        loop {
+            let rest = timeout.saturating_sub(start.elapsed());
+            self.sleep(Some(rest))?;
+            let event = self.queue.pop();
+            if event.is_some() || start.elapsed() >= timeout {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Sleeps until an event waits, or something else has happened: the time is over, or a signal
+    /// came, which is told by `false`. Looks after the device meanwhile, so that no other thread
+    /// has to be woken first.
+    ///
+    /// # Errors
+    /// Where waiting fails; [`Error::Forked`].
+    pub fn sleep(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        let device = self.device.live()?;
+        device.look();
+        let found = !self.queue.is_empty();
+        device.looked(found);
+        if !found {
+            return Ok(!device.watch(self.queue.fd(), timeout)?.interrupted);
+        }
+        Ok(true)
     }
 }
 

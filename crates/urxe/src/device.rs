@@ -14,12 +14,13 @@ use urxe_net::{IcrcMode, Port, PortError, RxBatch};
 use urxe_wire::Mtu;
 
 use crate::cm::Slot;
-use crate::events::{Events, Wake};
+use crate::events::Events;
 use crate::groups::Groups;
 use crate::health::Health;
 use crate::link::Link;
 use crate::region::Leftovers;
 use crate::sink::Outbox;
+use crate::watch::Watch;
 use crate::{Config, Error, Observer};
 
 /// Datagrams, or runs of them, that one receive brings.
@@ -45,12 +46,10 @@ pub(crate) struct Device {
     /// Whether a program waits for a completion event; its polls then do not keep the background
     /// thread away.
     pub(crate) armed: AtomicBool,
-    /// Until when the background thread sleeps at most, ns.
-    pub(crate) asleep_until: AtomicU64,
-    /// How long the background thread sleeps at most.
+    pub(crate) watch: Watch,
+    /// How long whoever watches sleeps at most.
     pub(crate) look_up: Duration,
     pub(crate) stop: AtomicBool,
-    pub(crate) wake: Wake,
     pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
     /// Where PSNs of QPs start; counted on.
     pub(crate) psn_seed: AtomicU64,
@@ -97,10 +96,9 @@ impl Device {
             events: Events::default(),
             polled: AtomicU64::new(0),
             armed: AtomicBool::new(false),
-            asleep_until: AtomicU64::new(u64::MAX),
+            watch: Watch::new()?,
             look_up: config.look_up,
             stop: AtomicBool::new(false),
-            wake: Wake::new()?,
             thread: Mutex::default(),
             psn_seed: AtomicU64::new(seed),
         });

@@ -1,5 +1,6 @@
 //! Events on descriptors that can be polled: completion channels and asynchronous events.
 
+use std::array;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -45,16 +46,46 @@ impl Wake {
     }
 }
 
-/// Waits until one of `fds` is readable; says whether one is.
-pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<bool, Error> {
-    let mut polls: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+/// Which of the descriptors that were waited for are readable; none where the time is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Readable {
+    which: u8,
+    /// Whether a signal ended the wait.
+    pub(crate) interrupted: bool,
+}
+
+impl Readable {
+    /// Whether the one of this index is.
+    pub(crate) const fn is(self, nth: usize) -> bool {
+        self.which & (1 << nth) != 0
+    }
+
+    pub(crate) const fn any(self) -> bool {
+        self.which != 0
+    }
+}
+
+/// Descriptors that are waited for at once at most.
+const FDS: usize = 3;
+
+/// Waits until one of `fds`, three at most, is readable.
+pub(crate) fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Result<Readable, Error> {
+    debug_assert!((1..=FDS).contains(&fds.len()));
+    let mut polls: [PollFd<'_>; FDS] = array::from_fn(|i| {
+        // An entry twice changes nothing.
+        PollFd::from_borrowed_fd(fds[i.min(fds.len() - 1)], PollFlags::IN)
+    });
     let timeout = timeout.map(|t| rustix::event::Timespec {
         tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: t.subsec_nanos().into(),
     });
-    match poll(&mut polls, timeout.as_ref()) {
-        Ok(n) => Ok(n != 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
+    let polls = &mut polls[..fds.len()];
+    match poll(polls, timeout.as_ref()) {
+        Ok(_) => {
+            let readable = polls.iter().enumerate().filter(|(_, p)| !p.revents().is_empty());
+            Ok(Readable { which: readable.fold(0, |w, (i, _)| w | 1 << i), interrupted: false })
+        }
+        Err(rustix::io::Errno::INTR) => Ok(Readable { which: 0, interrupted: true }),
         Err(e) => Err(Error::host("poll")(e)),
     }
 }
@@ -135,6 +166,10 @@ impl<T: Copy + Eq + Hash> Queue<T> {
         Some(item)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.lock().order.is_empty()
+    }
+
     /// Waits for the oldest, at most so long.
     pub(crate) fn wait(&self, timeout: Duration) -> Result<Option<T>, Error> {
         let start = Instant::now();
@@ -165,7 +200,7 @@ impl<T: Copy + Eq + Hash> Queue<T> {
     /// Takes the count away, unless the program has read it itself: that would wait for ever.
     fn hush(&self) {
         let now = Some(Duration::ZERO);
-        if wait(&[self.fd()], now).unwrap_or(false) {
+        if wait(&[self.fd()], now).is_ok_and(Readable::any) {
             self.wake.hush();
         }
     }

@@ -100,7 +100,7 @@ impl Drop for Open {
             return;
         }
         self.device.stop.store(true, Ordering::SeqCst);
-        self.device.wake.ring();
+        self.device.watch.ring_background();
         let thread = self.device.thread.lock().take();
         if let Some(thread) = thread
             && !SERVES.get()

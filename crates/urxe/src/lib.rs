@@ -70,6 +70,7 @@ mod region;
 mod share;
 mod sink;
 mod srq;
+mod watch;
 
 pub use ah::{Ah, Xrcd};
 pub use config::{Address, Config, PortKind};

@@ -1,48 +1,45 @@
 //! Whoever is running makes progress: a poster, a poller, or, if there is none, one thread.
-//!
-//! # Who wakes whom
-//!
-//! The background thread waits for the port, and until the earliest deadline it knows of. It
-//! writes down until when (`asleep_until`) before it looks for that deadline, so that whoever arms
-//! an earlier timer meanwhile, poster or poller, sees that it sleeps too long, and rings. A thread
-//! that polled within the last two milliseconds looks after port and timers itself; the background
-//! thread then waits for the rest of them only, unless it has seen that packets wait meanwhile (see
-//! [`Aside`]). A program that armed a CQ is about to sleep, so its polls do not count.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::fence;
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use urxe_engine::{AsyncEvent, Count, Drop as DropReason, Received, Time};
 use urxe_net::{RxBatch, RxPacket};
 
-use crate::aside::Aside;
 use crate::cm::Manager;
 use crate::device::Device;
-use crate::events::wait;
-use crate::sink::{Sink, TRY_AGAIN};
+use crate::sink::Sink;
+use crate::watch::Rounds;
 use crate::{Error, Passage};
 
 /// So often what has arrived is taken in before a timer runs out: the answer that it waits for may
 /// be there already, after a thread has not run for long. More could keep timers waiting for ever.
 const BEFORE_TIMERS: usize = 32;
-/// So often a broken port is tried again.
-const RETRY: Duration = Duration::from_millis(100);
 
 impl Device {
     /// Takes in what has arrived, does what has come due, sends what that brings about. Says
     /// whether anything arrived. Where another thread is at it already, nothing is done.
     pub(crate) fn progress(&self) -> bool {
+        let any = self.look();
+        self.go_on();
+        any
+    }
+
+    /// As [`Self::progress`], but what arrives is not answered yet: a program that finds a
+    /// completion goes on with it first, and its own request leaves before the ACK. Whoever comes
+    /// next answers, poller, poster, or the background thread.
+    pub(crate) fn look(&self) -> bool {
+        self.unblock();
+        self.go_on();
         let Some(mut rx) = self.rx.try_lock() else {
             return false;
         };
-        self.unblock();
         let any = self.receive(&mut rx);
         let (mut arrived, mut now, mut rounds) = (any, self.now(), 0);
-        let mut busy = arrived || self.nic.has_work();
         while arrived {
             self.take_all_in(now, &rx);
             rounds += 1;
@@ -52,14 +49,12 @@ impl Device {
             arrived = self.receive(&mut rx);
             now = self.now();
         }
-        if self.is_due(now) {
-            busy = true;
+        let due = self.is_due(now);
+        if due {
             self.with_sink(|sink| self.nic.expire(now, sink));
-        } else if self.nic.has_work() {
-            self.with_sink(|sink| self.nic.pump(now, sink));
         }
         drop(rx);
-        if busy {
+        if any || due {
             self.posted();
         } else {
             self.tell();
@@ -68,8 +63,25 @@ impl Device {
         any
     }
 
+    /// After [`Self::look`], for a program that found a completion or did not: where it did, what
+    /// arrived is answered later, unless the background thread sleeps, which would be woken for it.
+    pub(crate) fn looked(&self, found: bool) {
+        fence(SeqCst);
+        if !found || self.watch.asleep_until() != 0 {
+            self.go_on();
+        }
+    }
+
+    /// Sends what waits to be sent.
+    pub(crate) fn go_on(&self) {
+        if self.nic.has_work() {
+            self.with_sink(|sink| self.nic.pump(self.now(), sink));
+            self.posted();
+        }
+    }
+
     /// When the engine or the connection manager has something to do.
-    fn next_deadline(&self) -> Option<Time> {
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
         let engine = self.nic.next_deadline().map(|deadline| deadline.at);
         engine.into_iter().chain(self.cm.get().map(Manager::deadline)).min()
     }
@@ -79,14 +91,13 @@ impl Device {
     }
 
     fn take_all_in(&self, now: Time, rx: &RxBatch) {
-        self.with_sink(|sink| {
-            rx.for_each(self.icrc, self.port.stats(), |packet| {
-                let seen = self.observer.as_ref().map(|_| Instant::now());
-                let fate = self.take_in(now, &packet, sink);
-                self.show(seen, &packet, fate);
-            });
-            self.nic.pump(now, sink);
+        let mut sink = self.sink();
+        rx.for_each(self.icrc, self.port.stats(), |packet| {
+            let seen = self.observer.as_ref().map(|_| Instant::now());
+            let fate = self.take_in(now, &packet, &mut sink);
+            self.show(seen, &packet, fate);
         });
+        sink.flush();
     }
 
     fn receive(&self, rx: &mut RxBatch) -> bool {
@@ -111,7 +122,7 @@ impl Device {
     }
 
     /// Asks the host whether the port can carry packets.
-    fn check_port(&self) {
+    pub(crate) fn check_port(&self) {
         if let Err(error) = self.port.check() {
             self.port_failed(&error);
         } else if self.health.whole() {
@@ -168,9 +179,9 @@ impl Device {
     /// After work was done: events, and a deadline the sleeping thread does not know of.
     pub(crate) fn posted(&self) {
         self.tell();
-        let until = self.asleep_until.load(SeqCst);
+        let until = self.watch.asleep_until();
         if until != 0 && self.next_deadline().is_some_and(|at| at.as_nanos() < until) {
-            self.wake.ring();
+            self.watch.ring();
         }
     }
 
@@ -187,75 +198,6 @@ impl Device {
             self.polled.store(self.now().as_nanos(), Relaxed);
         }
     }
-
-    /// A program is about to sleep until a completion event: the background thread takes over.
-    pub(crate) fn sleeping(&self) {
-        self.armed.store(true, SeqCst);
-        self.polled.store(0, SeqCst);
-        if self.asleep_until.load(SeqCst) == 0 {
-            self.wake.ring();
-        }
-    }
-
-    /// When a thread polled last.
-    fn polled_at(&self) -> Time {
-        Time::from_nanos(self.polled.load(SeqCst))
-    }
-
-    /// One round of the background thread.
-    fn background(&self, watch: &mut Watch) -> Result<(), Error> {
-        let now = self.now();
-        let broken = self.health.broken().is_some();
-        if broken || now.saturating_since(watch.checked) >= self.look_up {
-            watch.checked = now;
-            self.check_port();
-        }
-        if let Some(rest) = watch.aside.rest(now, self.polled_at()) {
-            // Who polls looks after timers too.
-            self.asleep_until.store(0, SeqCst);
-            wait(&[self.wake.fd()], Some(rest))?;
-            self.wake.hush();
-            return Ok(());
-        }
-        if watch.aside.ends() {
-            let waited = !broken && wait(&[self.port.fd()], Some(Duration::ZERO))?;
-            watch.aside.ended(now, waited);
-        }
-        // First say how long the sleep will be, then look again: who posts meanwhile rings.
-        self.asleep_until.store(u64::MAX, SeqCst);
-        fence(SeqCst);
-        let most = match (broken, self.tx.is_blocked()) {
-            (true, _) => RETRY,
-            (false, true) => TRY_AGAIN,
-            (false, false) if self.nic.has_work() => Duration::ZERO,
-            (false, false) => self.look_up,
-        };
-        let deadline = self.next_deadline().map_or(now + most, |at| at.min(now + most));
-        self.asleep_until.store(deadline.as_nanos(), SeqCst);
-        let sleep = deadline.saturating_since(now);
-        let sleep = self.port.next_deadline().map_or(sleep, |port| port.min(sleep));
-        if broken {
-            // Its descriptor may be readable for ever.
-            wait(&[self.wake.fd()], Some(sleep))?;
-        } else {
-            wait(&[self.port.fd(), self.wake.fd()], Some(sleep))?;
-        }
-        self.asleep_until.store(0, SeqCst);
-        self.wake.hush();
-        if watch.aside.rest(self.now(), self.polled_at()).is_none() {
-            let found = self.progress();
-            watch.aside.looked(found);
-        }
-        Ok(())
-    }
-}
-
-/// What the background thread keeps in mind.
-#[derive(Debug, Default)]
-struct Watch {
-    /// When it looked last whether the port is there.
-    checked: Time,
-    aside: Aside,
 }
 
 /// Starts the thread that serves one-sided traffic while the program does something else. It ends
@@ -272,12 +214,12 @@ pub(crate) fn start_thread(device: &Arc<Device>) -> Result<(), Error> {
 
 fn serve(device: &Weak<Device>) {
     crate::handle::SERVES.set(true);
-    let mut watch = Watch::default();
+    let mut rounds = Rounds::default();
     while let Some(device) = device.upgrade() {
         if device.stop.load(SeqCst) {
             return;
         }
-        let round = catch_unwind(AssertUnwindSafe(|| device.background(&mut watch)));
+        let round = catch_unwind(AssertUnwindSafe(|| device.background(&mut rounds)));
         let why = match round {
             Ok(Ok(())) => continue,
             Ok(Err(error)) => error.to_string(),

@@ -11,12 +11,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, fence};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, fence};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use urxe_engine::{Held, Path, Payload, Transmit, Why};
+use urxe_engine::{Held, Path, Payload, Time, Transmit, Why};
 use urxe_net::{Flow, TxBatch};
 use urxe_wire::Verdict;
 
@@ -27,6 +27,8 @@ use crate::device::Device;
 const TX_PACKETS: usize = 64;
 /// The longest packet, BTH to ICRC: the longest headers, MTU 4096, pad and ICRC.
 const TX_LEN: usize = 4096 + 80;
+/// Requests that wait for others to leave with, at most.
+const TOGETHER: usize = 16;
 /// Batches that one call sends at most, so that a post of a long message returns soon.
 const BATCHES: usize = 4;
 /// How soon a port that had no room is tried again: a socket's buffer holds several times what the
@@ -45,6 +47,8 @@ pub(crate) struct Outbox {
     stuck: Mutex<VecDeque<TxBatch>>,
     /// Whether there is one.
     blocked: AtomicBool,
+    /// Requests that were posted since anything was sent.
+    posted: AtomicUsize,
 }
 
 /// What a thread gathers.
@@ -73,6 +77,7 @@ impl Device {
     /// Runs `f` with a sink on the port, sends what it gathers, and lets the engine go on with what
     /// it still has, so far as one call may.
     pub(crate) fn with_sink<R>(&self, f: impl FnOnce(&mut Sink<'_>) -> R) -> R {
+        self.tx.posted.store(0, Relaxed);
         let mut sink = Sink::new(self);
         let result = f(&mut sink);
         let mut batches = 1;
@@ -83,6 +88,20 @@ impl Device {
         drop(sink);
         self.pass_on();
         result
+    }
+
+    /// A sink of its own, whose packets leave when it is flushed.
+    pub(crate) fn sink(&self) -> Sink<'_> {
+        Sink::new(self)
+    }
+
+    /// Whether a request that is posted now may wait for others to leave with: something is in
+    /// flight already, and the program polls, so that it will soon be sent.
+    pub(crate) fn may_wait(&self, now: Time) -> bool {
+        self.polls(now)
+            && self.watch.asleep_until() == 0
+            && self.nic.is_waiting()
+            && self.tx.posted.fetch_add(1, Relaxed) < TOGETHER
     }
 
     /// Gives the port a batch; what is left found no room.
@@ -115,10 +134,10 @@ impl Device {
     }
 
     /// What this call has left to do, the background thread goes on with, if it sleeps.
-    fn pass_on(&self) {
+    pub(crate) fn pass_on(&self) {
         // It says that it sleeps before it looks for work: one of both sees the other.
         fence(SeqCst);
-        let until = self.asleep_until.load(SeqCst);
+        let until = self.watch.asleep_until();
         if until == 0 {
             return;
         }
@@ -128,7 +147,7 @@ impl Device {
             self.nic.has_work()
         };
         if too_long {
-            self.wake.ring();
+            self.watch.ring();
         }
     }
 
@@ -150,7 +169,7 @@ impl Device {
 /// What the engine sends through.
 pub(crate) struct Sink<'a> {
     device: &'a Device,
-    /// Always there until the end.
+    /// None where it is closed from the start, or after its end.
     load: Option<Load>,
     /// Whether the port takes packets.
     open: bool,
@@ -159,17 +178,23 @@ pub(crate) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
+    /// A sink without room: what is posted waits.
+    pub(crate) fn closed(device: &'a Device) -> Self {
+        Self { device, load: None, open: false, why: None }
+    }
+
     fn new(device: &'a Device) -> Self {
         let load = device.tx.spare.lock().pop().unwrap_or_else(Load::new);
         Self { device, load: Some(load), open: !device.tx.is_blocked(), why: None }
     }
 
     /// Sends what is gathered; says whether the port takes more.
-    fn flush(&mut self) -> bool {
+    pub(crate) fn flush(&mut self) -> bool {
         let Self { device, load: Some(load), .. } = self else {
             return false;
         };
         if !load.batch.is_empty() {
+            load.batch.acks_last();
             if device.tx.is_blocked() || device.hand_over(&mut load.batch).is_err() {
                 self.open = false;
             }

@@ -32,10 +32,11 @@ pub fn open() -> Context {
 /// One side of a connection.
 #[derive(Debug)]
 pub struct Side {
-    pub pd: Pd,
-    pub mr: Mr,
-    pub cq: Cq,
+    /// The first to go: a datagram that comes twice must not find its receive's memory gone.
     pub qp: Qp,
+    pub cq: Cq,
+    pub mr: Mr,
+    pub pd: Pd,
 }
 
 /// Retries soon, so that tests with losses are quick.

@@ -56,6 +56,9 @@ pub struct BenchArgs {
     /// Exit with 1 if a ratio misses its target
     #[arg(long)]
     pub check: bool,
+    /// The cases alone, without what they are compared with: for a profiler to look at
+    #[arg(long, conflicts_with = "check")]
+    pub alone: bool,
     /// Name the cases, and what each is compared with
     #[arg(long)]
     pub list: bool,
@@ -64,7 +67,7 @@ pub struct BenchArgs {
     pub set: Vec<String>,
     /// The engine and the codec alone, in this process: nanoseconds and, where the CPU counts them
     /// for us, instructions
-    #[arg(long, conflicts_with_all = ["check", "list", "set", "cases", "peer"])]
+    #[arg(long, conflicts_with_all = ["check", "list", "set", "cases", "peer", "alone"])]
     pub in_process: bool,
     /// One JSON object a line
     #[arg(long)]
@@ -105,7 +108,10 @@ pub(crate) fn run(
         in_process::run(effort, args.json, palette, out)?;
         return Ok(Done::Well);
     }
-    let cases = case::chosen(&args.cases, args.quick)?;
+    let mut cases = case::chosen(&args.cases, args.quick)?;
+    if args.alone {
+        cases.iter_mut().for_each(|case| case.rivals.clear());
+    }
     if args.list {
         return list(&cases, out);
     }

@@ -63,6 +63,8 @@ impl<'a> Report<'a> {
             let each = row.more.iter().map(|(name, n)| format!("{name} {}", row.of.show(*n)));
             let each = each.collect::<Vec<_>>().join(", ");
             writeln!(self.out, "{left}  {}", paint(self.palette.dim, each))?;
+        } else if row.ratios.is_empty() {
+            writeln!(self.out, "{left}")?;
         }
         self.out.flush()
     }

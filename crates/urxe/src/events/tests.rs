@@ -6,7 +6,7 @@ fn all<T: Copy + Eq + Hash>(queue: &Queue<T>) -> Vec<T> {
 }
 
 fn is_readable<T: Copy + Eq + Hash>(queue: &Queue<T>) -> bool {
-    wait(&[queue.fd()], Some(Duration::ZERO)).unwrap()
+    wait(&[queue.fd()], Some(Duration::ZERO)).unwrap().any()
 }
 
 #[test]

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 use crate::{Config, Context, QpKind, SendOp};
 
@@ -5,17 +7,15 @@ use crate::{Config, Context, QpKind, SendOp};
 fn without_thread(context: &Context) -> &Device {
     let device = context.device.live().unwrap();
     device.stop.store(true, SeqCst);
-    device.wake.ring();
+    device.watch.ring_background();
     let thread = device.thread.lock().take();
     thread.unwrap().join().unwrap();
-    device.wake.hush();
+    device.watch.was_rung();
     device
 }
 
 fn rings(device: &Device) -> bool {
-    let rings = wait(&[device.wake.fd()], Some(Duration::ZERO)).unwrap();
-    device.wake.hush();
-    rings
+    device.watch.was_rung()
 }
 
 /// The sleeper knows of no deadline, or of a later one: poster and poller wake it.
@@ -33,18 +33,18 @@ fn whoever_arms_an_earlier_timer_wakes_the_sleeper() {
     a.0.connect(&b.0.endpoint()).unwrap();
     b.0.connect(&a.0.endpoint()).unwrap();
     let device = without_thread(&near);
-    device.asleep_until.store(u64::MAX, SeqCst);
+    device.watch.set_asleep_until(u64::MAX);
     assert!(!rings(device));
     a.0.post_send(1, SendOp::Send { imm: None }, &[]).unwrap();
     assert!(rings(device), "a post armed the retransmission timer");
     let known = device.nic.next_deadline().unwrap().at.as_nanos();
-    device.asleep_until.store(known, SeqCst);
+    device.watch.set_asleep_until(known);
     // The peer has no receive and says so; the wait that brings about ends before the timeout.
     while device.nic.next_deadline().unwrap().at.as_nanos() == known {
         device.progress();
     }
     assert!(rings(device), "a poll armed the RNR timer");
-    device.asleep_until.store(0, SeqCst);
+    device.watch.set_asleep_until(0);
     device.posted();
     assert!(!rings(device), "it is awake");
     device.sleeping();

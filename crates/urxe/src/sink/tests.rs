@@ -85,10 +85,10 @@ impl Side {
     fn alone(&self) -> &Device {
         let device = self.device();
         device.stop.store(true, SeqCst);
-        device.wake.ring();
+        device.watch.ring_background();
         let thread = device.thread.lock().take();
         thread.unwrap().join().unwrap();
-        device.wake.hush();
+        device.watch.was_rung();
         device
     }
 
