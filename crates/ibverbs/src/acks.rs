@@ -79,7 +79,7 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>) -> Result<(), Fail> {
 
 /// Whether a read would go on after any signal that the program handles. A poll never does, and
 /// does not say which signal it was; few programs have handlers of both kinds.
-fn reads_go_on() -> bool {
+pub(crate) fn reads_go_on() -> bool {
     // Those that a thread brings upon itself interrupt no wait.
     let own = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
     (1..=libc::SIGRTMAX()).filter(|signal| !own.contains(signal)).all(|signal| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use urxe::CompChannel;
 
-use crate::acks::may_wait;
+use crate::acks::{may_wait, reads_go_on};
 use crate::call::{Fail, code, number, or, output, pointer};
 use crate::context::{self, Opening, owned};
 use crate::cq::Cq;
@@ -71,7 +71,7 @@ pub(crate) unsafe extern "C" fn get_cq_event(
                 Some(object) => break object,
                 None => {
                     may_wait(channel.fd())?;
-                    if !channel.sleep(None)? {
+                    if !channel.sleep(None)? && !reads_go_on() {
                         return Err(Fail::not_yet(libc::EINTR, "a signal came"));
                     }
                 }
