@@ -125,7 +125,7 @@ struct Inner {
     last: BTreeMap<Who, usize>,
 }
 
-/// A packet that has been on its way so long is lost: a timeout is four times as long.
+/// A packet that has been on its way so long is lost: a timeout is eight times as long.
 const LONG: Duration = Duration::from_millis(8);
 
 impl Default for Recorder {

@@ -101,8 +101,9 @@ pub(super) fn pattern(len: usize) -> Vec<u8> {
 
 /// Values that a reader need not wait for.
 fn quick(attr: &mut QpAttr) {
-    // 4.096 µs · 2^13 = 34 ms: a busy machine may leave a thread waiting for as long as 2^11.
-    attr.timeout = AckTimeout::new(13).unwrap_or_default();
+    // 4.096 µs · 2^14 = 67 ms. All retries must outlast a machine so busy that its kernel hands on
+    // what loopback carries only after 400 ms, as has been seen.
+    attr.timeout = AckTimeout::new(14).unwrap_or_default();
     // 0.32 ms.
     attr.min_rnr_timer = RnrTimer::new(10).unwrap_or_default();
 }
