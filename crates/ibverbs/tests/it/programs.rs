@@ -75,7 +75,7 @@ fn valgrind_finds_nothing_in_what_the_library_does_for_programs() {
         args.extend(["-g", "0", "-n", "5", "-p", &port]);
         let mut command = Command::new("valgrind");
         command.args(&args).env("LD_LIBRARY_PATH", directory());
-        let server = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut server = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         args.push("127.0.0.1");
         let client = loop {
             let client = run("valgrind", &args, &[]).unwrap();
@@ -83,6 +83,8 @@ fn valgrind_finds_nothing_in_what_the_library_does_for_programs() {
             if !String::from_utf8_lossy(&client.stderr).contains("Couldn't connect") {
                 break client;
             }
+            let ended = server.try_wait().unwrap();
+            assert!(ended.is_none(), "the server ended before it listened: {ended:?}");
         };
         sound(&client);
         sound(&server.wait_with_output().unwrap());
