@@ -18,6 +18,7 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::PortTaken { .. }
         | Error::Port(PortError::ServiceTaken { .. })
         | Error::Cm(CmError::ServiceInUse(_)) => EADDRINUSE,
+        Error::Port(PortError::OtherVersion { .. } | PortError::PathTooNarrow { .. }) => EINVAL,
         Error::Port(_) | Error::NoFreeAddress { .. } => ENODEV,
         Error::NoWay { .. } => ENETUNREACH,
         Error::Cm(CmError::Full { .. }) => ENOMEM,

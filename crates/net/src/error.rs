@@ -141,6 +141,17 @@ pub enum PortError {
         /// The greatest path MTU that fits, bytes, if one does.
         most: Option<u32>,
     },
+    /// A peer of the other IP version, to which no packet from here can go.
+    #[error(
+        "{to} cannot be reached from {from}: one is IPv4, the other IPv6; give an --addr (URXE_ADDR) \
+         of the peer's version"
+    )]
+    OtherVersion {
+        /// The peer.
+        to: IpAddr,
+        /// The port's address.
+        from: IpAddr,
+    },
     /// There is no interface of this name.
     #[error("there is no interface {0}; `ip link` lists them")]
     NoInterface(String),
@@ -220,6 +231,15 @@ impl PortError {
         }
         let (wanted, most) = (wanted.bytes(), most.map(Mtu::bytes));
         Err(Self::PathTooNarrow { to, wanted, carries, most })
+    }
+
+    /// Whether packets of `from` can go to `to`: both are IPv4, or both IPv6.
+    ///
+    /// # Errors
+    /// [`Self::OtherVersion`].
+    pub fn check_version(from: IpAddr, to: IpAddr) -> Result<(), Self> {
+        let same = from.is_ipv4() == to.is_ipv4();
+        if same { Ok(()) } else { Err(Self::OtherVersion { to, from }) }
     }
 
     pub(crate) fn socket(call: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Self {

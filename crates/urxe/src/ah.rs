@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use urxe_engine::{AhAttr, AhId, XrcdId};
+use urxe_net::PortError;
 
 use crate::handle::Handle;
 use crate::{Error, Pd};
@@ -37,6 +38,7 @@ pub struct Ah {
 impl Ah {
     pub(crate) fn new(pd: &Pd, attr: &AhAttr) -> Result<Self, Error> {
         let device = pd.inner.device.live()?;
+        PortError::check_version(device.address(), attr.dst)?;
         let id = device.nic.create_ah(pd.inner.id, attr)?;
         // Short datagrams fit all the same, so it is no error.
         if let Err(error) = device.check_path(attr.dst, device.port.caps().mtu) {

@@ -11,6 +11,7 @@ use urxe_engine::{
     SendOp, SendWr, Time,
 };
 use urxe_memory::{Access, Sge};
+use urxe_net::PortError;
 use urxe_wire::{AckTimeout, Psn, QKey, Qpn, RnrTimer};
 
 use crate::device::Device;
@@ -265,7 +266,9 @@ impl Qp {
     pub fn connect(&self, peer: &Endpoint) -> Result<(), Error> {
         let ah = AhAttr { dst: peer.address, ..self.attr.ah };
         let attr = QpAttr { dest_qp: peer.qpn, rq_psn: peer.psn, ah, ..self.attr };
-        self.live()?.check_path(ah.dst, attr.path_mtu)?;
+        let device = self.live()?;
+        PortError::check_version(device.address(), ah.dst)?;
+        device.check_path(ah.dst, attr.path_mtu)?;
         self.bring_up(&attr)
     }
 
@@ -310,6 +313,9 @@ impl Qp {
     /// packets of this size; nothing changes then.
     pub fn modify(&self, attr: &QpAttr, mask: AttrMask) -> Result<(), Error> {
         let device = self.live()?;
+        if mask.contains(AttrMask::AV) {
+            PortError::check_version(device.address(), attr.ah.dst)?;
+        }
         if mask.contains(AttrMask::AV | AttrMask::PATH_MTU) {
             device.check_path(attr.ah.dst, attr.path_mtu)?;
         }

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use urxe::{
-    Access, Address, AhAttr, AsyncEvent, Config, Context, MwType, ObjectCounts, QpKind, SendOp,
-    Srq, SrqAttr, WcStatus,
+    Access, Address, AhAttr, AsyncEvent, AttrMask, Config, Context, MwType, ObjectCounts, QpAttr,
+    QpKind, SendOp, Srq, SrqAttr, WcStatus,
 };
 
 use crate::rig::{ALL, PATIENCE, QKEY, Side, alone, connect, connected, eventually, open};
@@ -228,4 +228,22 @@ fn objects_of_two_devices_do_not_go_together() {
     let other = b.alloc_pd().unwrap();
     let change = urxe::Reregister { pd: Some(&other), ..Default::default() };
     assert!(mr.reregister(change).is_err());
+}
+
+/// No packet can go from IPv4 to IPv6; to blame the peer's silence for it would mislead.
+#[test]
+fn a_peer_of_the_other_ip_version_is_refused_at_once() {
+    let version_6 = Config { address: Address::Of("::1".parse().unwrap()), ..Config::default() };
+    let (near, far) = (open(), Context::open(&version_6));
+    let Ok(far) = far else { return eprintln!("skipped: no ::1 here") };
+    let (a, b) = (Side::new(&near, QpKind::Rc), Side::new(&far, QpKind::Rc));
+    for (from, to) in [(&a, &b), (&b, &a)] {
+        let refused = from.qp.connect(&to.qp.endpoint()).unwrap_err().to_string();
+        assert!(refused.contains("one is IPv4, the other IPv6"), "{refused}");
+        assert!(refused.contains("--addr"), "{refused}");
+        let attr = AhAttr { dst: to.qp.endpoint().address, ..AhAttr::default() };
+        assert!(from.pd.create_ah(&attr).is_err());
+        let attr = QpAttr { ah: attr, ..QpAttr::default() };
+        assert!(from.qp.modify(&attr, AttrMask::AV).is_err());
+    }
 }
