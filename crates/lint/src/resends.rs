@@ -53,7 +53,11 @@ impl Requests {
         }
         let filled = self.fill(fact, span.unwrap_or(1), report) || self.shorten(fact.psn);
         let before = self.window.find(fact.psn).copied();
-        if filled {
+        // The capture began in disorder: it was never seen, nor known to be missing.
+        let unseen =
+            !filled && before.is_none() && self.acked.is_none_or(|acked| fact.psn.is_after(acked));
+        self.disordered |= unseen;
+        if filled || unseen {
             self.keep(fact, span, most, report);
         } else if let Some(before) = before {
             self.compare(&before, fact, *mtu, span, report);

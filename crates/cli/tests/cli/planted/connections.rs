@@ -76,6 +76,15 @@ pub(super) fn late() -> Tape {
     tape
 }
 
+/// A capture that begins with a packet of the second SEND; then comes the first one, but for a NAK
+/// in order.
+pub(super) fn disordered() -> Tape {
+    let mut tape = pingpong();
+    tape.answer(5, 4, 1_610_474, 0, SEQUENCE);
+    tape.pick(&[12, 1, 5, 2, 3, 4, 6]);
+    tape
+}
+
 /// A SEND and a READ; the SEND comes again, whether or not the READ was answered by then.
 pub(super) fn duplicate_before_a_read(answered: bool) -> Tape {
     let mut tape = pingpong();

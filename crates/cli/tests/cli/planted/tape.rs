@@ -91,6 +91,15 @@ impl Tape {
         self.frames.remove(n - 1);
     }
 
+    /// Keeps these frames, in this order, a microsecond apart.
+    pub(super) fn pick(&mut self, order: &[usize]) {
+        let first = self.micros(1);
+        self.frames = order.iter().map(|n| self.frames[n - 1].clone()).collect();
+        for (taken, micros) in self.frames.iter_mut().zip(first..) {
+            taken.micros = micros;
+        }
+    }
+
     /// Frame `n` once more, behind frame `after`, a microsecond later.
     pub(super) fn copy(&mut self, n: usize, after: usize) {
         let mut taken = self.at(n).clone();
