@@ -150,6 +150,8 @@ impl<P: Port> Port for Tap<P> {
     }
 
     fn recv(&self, batch: &mut RxBatch) -> io::Result<usize> {
+        // What two threads get is written in the order in which it came.
+        let mut file = self.shared.file.lock();
         let n = self.port.recv(batch)?;
         if n == 0 {
             // Whoever sends has the file, and sees to it.
@@ -158,7 +160,6 @@ impl<P: Port> Port for Tap<P> {
             }
             return Ok(0);
         }
-        let mut file = self.shared.file.lock();
         let now = (self.shared.clock)();
         let mut next = file.next_record();
         for arrival in &mut batch.arrivals {

@@ -117,7 +117,7 @@ fn comments_stand_beside_their_packets() {
     assert_eq!(comments, wanted);
 }
 
-/// A port that looks, while it sends, whether the tap over it may write what another thread got.
+/// A port that looks, while it works, whether the tap over it may write for another thread.
 #[derive(Debug)]
 struct Looks {
     port: crate::udp::UdpPort,
@@ -128,12 +128,23 @@ struct Looks {
 impl Port for Arc<Looks> {
     pass_on! {
         self => self.port;
-        caps fd wait_writable join leave next_deadline serve stats check recv
+        caps fd wait_writable join leave next_deadline serve stats check
+    }
+
+    fn recv(&self, batch: &mut RxBatch) -> io::Result<usize> {
+        self.look();
+        self.port.recv(batch)
     }
 
     fn send(&self, batch: &mut TxBatch) -> io::Result<()> {
-        self.free.store(self.tap.get().unwrap().0.file.try_lock().is_some(), Ordering::Relaxed);
+        self.look();
         self.port.send(batch)
+    }
+}
+
+impl Looks {
+    fn look(&self) {
+        self.free.store(self.tap.get().unwrap().0.file.try_lock().is_some(), Ordering::Relaxed);
     }
 }
 
@@ -172,6 +183,16 @@ fn the_last_packet_is_written_while_the_port_is_idle() {
     tap.recv(&mut batch).unwrap();
     assert_eq!(written(&buffer).len(), 4);
     assert_eq!(tap.next_deadline(), None);
+}
+
+#[test]
+fn what_two_threads_get_is_written_in_the_order_in_which_it_came() {
+    let (tap, free) = (OnceLock::new(), AtomicBool::new(true));
+    let looks = Arc::new(Looks { port: udp(loopback(63)), tap, free });
+    let tapped = Tap::new(Arc::clone(&looks), Buffer::default(), Clock::default().read()).unwrap();
+    looks.tap.set(tapped.handle()).unwrap();
+    assert_eq!(tapped.recv(&mut RxBatch::new(4)).unwrap(), 0);
+    assert!(!looks.free.load(Ordering::Relaxed), "the file waits for what is being received");
 }
 
 #[test]
