@@ -143,8 +143,8 @@ pub enum PortError {
     },
     /// A peer of the other IP version, to which no packet from here can go.
     #[error(
-        "{to} cannot be reached from {from}: one is IPv4, the other IPv6; give an --addr (URXE_ADDR) \
-         of the peer's version"
+        "{to} cannot be reached from {from}: one is IPv4, the other IPv6; give an --addr \
+         (URXE_ADDR) of the peer's version"
     )]
     OtherVersion {
         /// The peer.
