@@ -170,12 +170,18 @@ pub(crate) fn completion(cq: &Cq, patience: Duration) -> Result<Option<Completio
             Ok(done) => return Ok(Some(done)),
             Err(urxe::Error::TimedOut { .. }) if signal().is_some() => return Ok(None),
             Err(urxe::Error::TimedOut { .. }) if left > SLICE => {}
-            Err(urxe::Error::TimedOut { what, counters, .. }) => {
-                let seconds = patience.as_secs();
-                return Err(urxe::Error::TimedOut { what, seconds, counters });
-            }
-            Err(other) => return Err(other),
+            Err(why) => return Err(waited(why, patience)),
         }
+    }
+}
+
+/// The error of a wait that was done in parts, the last of which timed out: it tells of them all.
+pub(crate) fn waited(why: urxe::Error, patience: Duration) -> urxe::Error {
+    match why {
+        urxe::Error::TimedOut { what, counters, .. } => {
+            urxe::Error::TimedOut { what, seconds: patience.as_secs(), counters }
+        }
+        other => other,
     }
 }
 

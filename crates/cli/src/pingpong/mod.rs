@@ -48,7 +48,7 @@ pub struct PingpongArgs {
     /// TCP port for exchanging addresses; a server takes any free one for 0
     #[arg(long, value_name = "N", default_value_t = 18515)]
     pub tcp_port: u16,
-    /// Bytes of a message, at most 2^31; UD: at most the MTU
+    /// Bytes of a message, 1 to 2^31; UD: at most the MTU
     #[arg(short, long, value_name = "BYTES", default_value_t = 4096)]
     #[arg(value_parser = value_parser!(u32).range(1..=1 << 31))]
     pub size: u32,
@@ -292,7 +292,10 @@ impl<'a> Game<'a> {
             match ending::readable(channel.fd(), Some(until)) {
                 Ok(true) => while channel.take_event().is_some() {},
                 // Tells what the NIC counted.
-                Ok(false) => return Ok(Some(self.cq.wait_for(Duration::ZERO)?)),
+                Ok(false) => {
+                    let last = self.cq.wait_for(Duration::ZERO);
+                    return last.map(Some).map_err(|why| ending::waited(why, patience).into());
+                }
                 Err(_) if ending::signal().is_some() => return Ok(None),
                 Err(e) => return Err(e.into()),
             }
