@@ -21,6 +21,7 @@ use std::{fs, thread};
 
 use clap::{Args, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 
 use crate::command::{Done, Failure};
 use crate::dissect::Palette;
@@ -50,8 +51,8 @@ pub struct BenchArgs {
     /// Rounds of each case [default: 5, with --quick 3]
     #[arg(short, long, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// How long one measurement takes, such as 200ms [default: 200ms, with --quick 100ms]
-    #[arg(short, long, value_name = "TIME", value_parser = units::duration)]
+    /// How long one measurement takes, from 1ms [default: 200ms, with --quick 100ms]
+    #[arg(short, long, value_name = "TIME", value_parser = measurement)]
     pub time: Option<Duration>,
     /// Exit with 1 if a ratio misses its target
     #[arg(long)]
@@ -75,6 +76,17 @@ pub struct BenchArgs {
     /// Be the other process
     #[arg(long, hide = true)]
     pub peer: bool,
+}
+
+/// Shorter measurements have nothing to count.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+fn measurement(text: &str) -> Result<Duration, String> {
+    let long = units::duration(text)?;
+    if long < SHORTEST {
+        return Err(format!("`{text}` is too short to measure anything: at least 1ms"));
+    }
+    Ok(long)
 }
 
 /// How often, and how long.
@@ -113,7 +125,7 @@ pub(crate) fn run(
         cases.iter_mut().for_each(|case| case.rivals.clear());
     }
     if args.list {
-        return list(&cases, out);
+        return list(&cases, args.json, out);
     }
     // What is wrong with the settings is told once, not by each case.
     Spec { mtu: 4096, settings: args.set.clone(), ..Spec::default() }.config()?;
@@ -147,8 +159,14 @@ pub(crate) fn run(
     }
 }
 
-fn list(cases: &[Case], out: &mut dyn Write) -> Result<Done, Failure> {
+fn list(cases: &[Case], json: bool, out: &mut dyn Write) -> Result<Done, Failure> {
     for case in cases {
+        if json {
+            let ratio = |to| json!({ "to": to, "target": targets::target(&case.name, to) });
+            let ratios: Vec<_> = case.rivals.iter().map(|rival| ratio(rival.name)).collect();
+            writeln!(out, "{}", json!({ "case": case.name, "ratios": ratios }))?;
+            continue;
+        }
         let of = case.rivals.iter().map(|rival| {
             let target = targets::target(&case.name, rival.name);
             target.map_or_else(|| rival.name.into(), |bound| format!("{} {bound}", rival.name))

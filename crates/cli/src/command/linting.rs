@@ -20,7 +20,7 @@ pub(super) fn run(
     stdout: StdoutLock<'_>,
 ) -> Result<Done, Failure> {
     if args.rules {
-        return list_rules(stdout);
+        return list_rules(args.json, stdout);
     }
     // Clap asks for a file where the rules are not.
     let file = args.file.as_deref().unwrap_or_else(|| "-".as_ref());
@@ -64,7 +64,8 @@ fn bar(len: u64) -> ProgressBar {
     ProgressBar::new(len).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn list_rules(mut out: StdoutLock<'_>) -> Result<Done, Failure> {
-    let written = io::Write::write_all(&mut out, lint::rules().as_bytes());
+fn list_rules(json: bool, mut out: StdoutLock<'_>) -> Result<Done, Failure> {
+    let rules = if json { lint::rules_json() } else { lint::rules() };
+    let written = io::Write::write_all(&mut out, rules.as_bytes());
     written.map(|()| Done::Well).map_err(Failure::from)
 }

@@ -154,3 +154,18 @@ pub fn rules() -> String {
     }
     out
 }
+
+/// The rules, an object a line.
+#[must_use]
+pub fn rules_json() -> String {
+    let line = |rule: &Rule| {
+        let object = serde_json::json!({
+            "rule": rule.id(),
+            "severity": rule.severity().to_string(),
+            "source": rule.source(),
+            "says": rule.says(),
+        });
+        format!("{object}\n")
+    };
+    Rule::ALL.iter().map(line).collect()
+}

@@ -65,6 +65,10 @@ fn the_list_names_cases_and_targets() {
     let output = run(&["bench", "--list", "goodput"]);
     let wanted = "goodput.loss.0.1%      no-loss ≥ 0.7\ngoodput.loss.1%        no-loss ≥ 0.35\n";
     assert_eq!(out(&output), wanted);
+    let output = run(&["bench", "--list", "goodput.loss.1%", "--json"]);
+    let line: Value = serde_json::from_str(&out(&output)).unwrap();
+    let ratios = serde_json::json!([{ "to": "no-loss", "target": { "at_least": 0.35 } }]);
+    assert_eq!(line, serde_json::json!({ "case": "goodput.loss.1%", "ratios": ratios }));
 }
 
 #[test]
@@ -77,6 +81,12 @@ fn what_cannot_be_run_is_refused_in_a_line() {
     }
     let text = refused(&["bench", "--set", "window=3", "rate"]);
     assert!(text.contains("wanted 4 to 4194304"), "{text}");
+    for time in ["0ms", "1us", "999999ns"] {
+        let output = run(&["bench", "rate", "--time", time]);
+        assert_eq!(output.status.code(), Some(2));
+        let wanted = format!("`{time}` is too short to measure anything: at least 1ms");
+        assert!(err(&output).contains(&wanted), "{}", err(&output));
+    }
 }
 
 /// The bench's other process ends with the first.

@@ -75,6 +75,23 @@ fn every_command_that_has_it_writes_objects() {
     }
 }
 
+/// What only lists what there is does so in objects, too.
+#[test]
+fn lists_are_objects() {
+    for (args, key) in [(&["lint", "--rules"][..], "rule"), (&["bench", "--list"], "case")] {
+        let text = out(&urxe(args).output().unwrap());
+        let output = urxe(&[args, &["--json"]].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        let json = out(&output);
+        assert_eq!(json.lines().count(), text.lines().count(), "{json}");
+        assert!(!json.is_empty(), "{args:?}");
+        for (json, text) in json.lines().zip(text.lines()) {
+            let object: Value = serde_json::from_str(json).unwrap();
+            assert_eq!(object[key].as_str(), text.split(' ').next(), "{json}");
+        }
+    }
+}
+
 /// Of a program that opened no device there is nothing to say, and no empty line is said.
 #[test]
 fn a_report_of_nothing() {
