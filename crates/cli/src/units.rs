@@ -43,6 +43,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 pub fn rate(text: &str) -> Result<u64, String> {
     let units = [
         ("", 1),
+        ("bit", 1),
         ("k", 1000),
         ("kbit", 1000),
         ("M", 1_000_000),

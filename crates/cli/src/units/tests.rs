@@ -9,6 +9,8 @@ fn numbers_with_units_are_read() {
     }
     assert_eq!(rate("2.5Gbit"), Ok(2_500_000_000));
     assert_eq!(rate("100m"), Ok(100_000_000));
+    // As the devices' own --rate has it.
+    assert_eq!(rate("8000bit"), Ok(8000));
     assert_eq!(size("64K"), Ok(65_536));
     assert_eq!(size("0"), Ok(0));
 }
