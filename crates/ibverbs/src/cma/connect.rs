@@ -98,8 +98,9 @@ pub(super) fn terms<'a>(
     data: &'a [u8],
 ) -> Result<ConnParam<'a>, Fail> {
     let (qpn, srq) = qp_of(object, param)?;
+    // More than the field can say is as many as it can (Linux drivers/infiniband/core/cma.c).
     let retries = |given: fn(&RdmaConnParam) -> u8| {
-        param.and_then(|param| RetryCount::new(given(param) & 7).ok()).unwrap_or(RetryCount::MAX)
+        param.and_then(|param| RetryCount::new(given(param)).ok()).unwrap_or(RetryCount::MAX)
     };
     let ece = (state.local_ece != Ece::default()).then_some(state.local_ece);
     Ok(ConnParam {

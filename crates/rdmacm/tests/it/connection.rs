@@ -21,7 +21,8 @@ fn a_connection_stands_on_both_sides_with_what_each_said_and_ends_on_both() {
     let rig = Rig::new(PS_TCP);
     let (client, channel) = rig.client();
     qp(client, RC);
-    assert_eq!(rdma_connect(client, &mut param(b"please")), 0, "errno {}", errno());
+    let mut please = RdmaConnParam { retry_count: 10, ..param(b"please") };
+    assert_eq!(rdma_connect(client, &raw mut please), 0, "errno {}", errno());
     let asked = expect(rig.channel, CONNECT_REQUEST);
     let server = asked.event.id;
     assert_eq!(asked.event.listen_id, rig.listener);
@@ -29,7 +30,8 @@ fn a_connection_stands_on_both_sides_with_what_each_said_and_ends_on_both() {
     // From the other side's view: what one asks for, the other serves.
     let conn = conn_of(&asked);
     assert_eq!((conn.responder_resources, conn.initiator_depth), (2, 3));
-    assert_eq!((conn.retry_count, conn.rnr_retry_count), (5, 6));
+    // Ten retries are seven: the field has three bits.
+    assert_eq!((conn.retry_count, conn.rnr_retry_count), (7, 6));
     assert_eq!(conn.qp_num, read(read(client).qp).qp_num);
     assert_eq!(read(server).context, nowhere(), "the listener's");
     assert_eq!(rdma_get_dst_port(server), rdma_get_src_port(client));
