@@ -108,7 +108,7 @@ impl Common {
         for (name, value) in env::vars_os() {
             if let Some(setting) = name.to_str().and_then(|name| name.strip_prefix("URXE_")) {
                 let mut changed = config.clone();
-                if changed.set(setting, &value.to_string_lossy()).is_ok() {
+                if changed.set_os(setting, &value).is_ok() {
                     config = changed;
                 }
             }

@@ -1,5 +1,6 @@
 //! What a device is opened with; flags and `URXE_*` variables set the same.
 
+use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -183,10 +184,22 @@ impl Config {
         // Other variables may hold what is no text.
         for (name, value) in std::env::vars_os() {
             if let Some(setting) = name.to_str().and_then(|name| name.strip_prefix("URXE_")) {
-                config.set(setting, &value.to_string_lossy())?;
+                config.set_os(setting, &value)?;
             }
         }
         Ok(config)
+    }
+
+    /// As [`Self::set`], of a value that need be no text; a file's name is kept as it is.
+    ///
+    /// # Errors
+    /// Where the value cannot be read.
+    pub fn set_os(&mut self, name: &str, value: &OsStr) -> Result<(), Error> {
+        if name.eq_ignore_ascii_case("pcap") {
+            self.pcap = Some(value.into());
+            return Ok(());
+        }
+        self.set(name, &value.to_string_lossy())
     }
 
     /// Sets what `name` names: the part of a variable behind `URXE_`, in any case. A name that is

@@ -1,5 +1,7 @@
 //! The port of a device: what the configuration asks for, one around the other.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -118,10 +120,18 @@ static TAPPED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// The path with this process's id for each `%p`, so that several processes can be given one name.
 #[must_use]
 pub fn of_this_process(path: &Path) -> PathBuf {
-    match path.to_str() {
-        Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
-        None => path.to_owned(),
+    let mut rest = path.as_os_str().as_bytes();
+    let mut name = Vec::with_capacity(rest.len());
+    while let Some((&first, behind)) = rest.split_first() {
+        if let Some(behind) = rest.strip_prefix(b"%p") {
+            name.extend_from_slice(std::process::id().to_string().as_bytes());
+            rest = behind;
+        } else {
+            name.push(first);
+            rest = behind;
+        }
     }
+    OsString::from_vec(name).into()
 }
 
 /// The name of a capture file that no other device of this process writes to: `a.pcapng`, then

@@ -18,7 +18,7 @@ pub struct Faults {
     pub burst: Share,
     /// How many packets such a run loses.
     pub burst_length: u32,
-    /// `duplicate`: a packet arrives twice with this chance.
+    /// `duplicate`, or `dup`: a packet arrives twice with this chance.
     pub duplicate: Share,
     /// `reorder`: a packet is held back with this chance, and those behind it overtake.
     pub reorder: Share,
@@ -74,13 +74,16 @@ pub enum FaultsError {
     Syntax(String),
     /// Not a fault's name.
     #[error(
-        "there is no fault `{0}`; there are loss, burst, duplicate, reorder, corrupt, delay, \
-         jitter, rate, queue, each with tx. or rx. before it for one direction, and seed"
+        "there is no fault `{0}`; there are loss, burst, duplicate (or dup), reorder, corrupt, \
+         delay, jitter, rate, queue, each with tx. or rx. before it for one direction, and seed"
     )]
     Name(String),
     /// Given before.
     #[error("`{0}` is given twice")]
     Twice(String),
+    /// For both directions, and for one of them too.
+    #[error("`{0}` is given twice: for both directions, and as `{1}`; give tx.{0} and rx.{0}")]
+    Overlap(String, String),
     /// Not a share.
     #[error("{name}: {why}")]
     Share {
@@ -128,7 +131,7 @@ impl Faults {
         };
         match name {
             "loss" => self.loss = share(name, value)?,
-            "duplicate" => self.duplicate = share(name, value)?,
+            "duplicate" | "dup" => self.duplicate = share(name, value)?,
             "corrupt" => self.corrupt = share(name, value)?,
             "burst" => {
                 self.burst = share(name, value)?;
@@ -173,14 +176,10 @@ impl FromStr for Faults {
 impl FromStr for Impairment {
     type Err = FaultsError;
 
-    /// As for [`Faults`], for both directions; `tx.` or `rx.` before a name is for one, and counts
-    /// more whatever the order.
+    /// As for [`Faults`], for both directions; `tx.` or `rx.` before a name is for one.
     fn from_str(text: &str) -> Result<Self, FaultsError> {
         let mut all = Self::default();
-        let settings = settings(text)?;
-        let one_way = |name: &str| name.starts_with("tx.") || name.starts_with("rx.");
-        let (of_one, of_both): (Vec<_>, Vec<_>) = settings.into_iter().partition(|s| one_way(s.0));
-        for (name, value) in of_both.into_iter().chain(of_one) {
+        for (name, value) in settings(text)? {
             let known = match name.split_once('.') {
                 Some(("tx", name)) => all.tx.set(name, value)?,
                 Some(("rx", name)) => all.rx.set(name, value)?,
@@ -204,12 +203,33 @@ fn settings(text: &str) -> Result<Vec<(&str, &str)>, FaultsError> {
     for part in text.split(',').filter(|_| !text.trim().is_empty()) {
         let split = part.split_once('=').ok_or_else(|| FaultsError::Syntax(part.to_owned()));
         let (name, value) = split.map(|(name, value)| (name.trim(), value.trim()))?;
-        if all.iter().any(|(other, _)| *other == name) {
-            return Err(FaultsError::Twice(name.to_owned()));
+        for &(other, _) in &all {
+            check_pair(other, name)?;
         }
         all.push((name, value));
     }
     Ok(all)
+}
+
+/// Fails where two names are of one fault in one direction.
+fn check_pair(one: &str, other: &str) -> Result<(), FaultsError> {
+    let parts = |name| {
+        let directions = ["tx.", "rx."];
+        let one_way = directions.iter().find_map(|d| Some((*d, str::strip_prefix(name, d)?)));
+        let (direction, fault) = one_way.unwrap_or(("", name));
+        (direction, if fault == "dup" { "duplicate" } else { fault })
+    };
+    let ((one_way, fault), (other_way, other_fault)) = (parts(one), parts(other));
+    if fault != other_fault {
+        return Ok(());
+    }
+    match (one_way, other_way) {
+        _ if one_way == other_way => Err(FaultsError::Twice(format!("{one_way}{fault}"))),
+        ("", way) | (way, "") => {
+            Err(FaultsError::Overlap(fault.to_owned(), format!("{way}{fault}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn share(name: &str, value: &str) -> Result<Share, FaultsError> {

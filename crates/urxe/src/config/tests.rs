@@ -70,3 +70,30 @@ fn every_name_is_a_setting() {
         assert_eq!(set(name, "?").is_ok(), name == "pcap", "{name}");
     }
 }
+
+#[test]
+fn a_files_name_need_be_no_text() {
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+    let mut config = Config::default();
+    config.set_os("PCAP", OsStr::from_bytes(b"a\xff%p")).unwrap();
+    let name = crate::link::of_this_process(config.pcap.as_deref().unwrap());
+    let wanted = [b"a\xff", std::process::id().to_string().as_bytes()].concat();
+    assert_eq!(name.into_os_string().into_vec(), wanted);
+    let error = config.set_os("MTU", OsStr::from_bytes(b"\xff")).unwrap_err().to_string();
+    assert!(error.contains("256 to 4096"), "{error}");
+}
+
+#[test]
+fn a_fault_given_twice_is_an_error() {
+    for (first, second) in [
+        (("LOSS", "1%"), ("FAULTS", "tx.loss=2%")),
+        (("FAULTS", "loss=1%"), ("LOSS", "1%")),
+        (("DUP", "1%"), ("FAULTS", "rx.duplicate=2%")),
+        (("FAULTS", "dup=1%"), ("DUP", "2%")),
+    ] {
+        let mut config = Config::default();
+        config.set(first.0, first.1).unwrap();
+        let error = config.set(second.0, second.1).unwrap_err().to_string();
+        assert!(error.contains("is given twice"), "{error}");
+    }
+}

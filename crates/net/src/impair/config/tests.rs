@@ -25,9 +25,10 @@ fn all_faults_are_read() {
 }
 
 #[test]
-fn a_direction_counts_more_than_both_whatever_the_order() {
+fn each_direction_has_its_own_faults() {
     let all: Impairment =
-        "tx.loss=2%,loss=1%,seed=18446744073709551615,rx.delay=1s".parse().unwrap();
+        "tx.loss=2%,rx.loss=1%,seed=18446744073709551615,rx.delay=1s,dup=3%".parse().unwrap();
+    assert_eq!((all.tx.duplicate, all.rx.duplicate), (Share::percent(3), Share::percent(3)));
     assert_eq!((all.tx.loss, all.rx.loss), (Share::percent(2), Share::percent(1)));
     assert_eq!((all.tx.delay, all.rx.delay), (Duration::ZERO, Duration::from_secs(1)));
     assert_eq!(all.seed, u64::MAX);
@@ -42,6 +43,11 @@ fn errors_name_what_is_wrong() {
         ("up.loss=1%", "there is no fault `up.loss`"),
         ("tx.seed=1", "there is no fault `tx.seed`"),
         ("loss=1%,loss=2%", "`loss` is given twice"),
+        ("tx.loss=1%,tx.loss=1%", "`tx.loss` is given twice"),
+        ("dup=1%,duplicate=2%", "`duplicate` is given twice"),
+        ("rx.dup=1%,rx.duplicate=2%", "`rx.duplicate` is given twice"),
+        ("tx.loss=1%,rx.loss=2%,loss=3%", "`loss` is given twice: for both directions, and as `tx"),
+        ("dup=1%,rx.dup=2%", "`duplicate` is given twice: for both directions, and as `rx.dupl"),
         ("loss=150%", "loss: `150%` is more than the whole"),
         ("loss=", "loss: `` is no share"),
         ("loss=1%:3", "loss: `1%:3` is no share"),
