@@ -1,7 +1,7 @@
 //! Why a port could not be opened or set.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use urxe_wire::Mtu;
 
@@ -14,6 +14,27 @@ pub enum PortError {
     /// The address is not of this host.
     #[error("{0} is no address of this host; `ip address` lists them, 127.0.0.1 always is one")]
     NotOurs(IpAddr),
+    /// Stands for any address.
+    #[error(
+        "{0} stands for any address, and a port has one: give one of this host's (`ip address` \
+         lists them), or leave it out for the next free one of 127.0.0.0/8"
+    )]
+    Unspecified(IpAddr),
+    /// A multicast group, which no port has for its own.
+    #[error(
+        "{0} is a multicast group: give an address of this host (`ip address` lists them); its QPs \
+         can join groups"
+    )]
+    Multicast(IpAddr),
+    /// An IPv4 address as IPv6 writes it.
+    #[error("{0} is an IPv4 address written as IPv6: give {v4}", v4 = .0.to_canonical())]
+    Mapped(IpAddr),
+    /// For all hosts of a network.
+    #[error(
+        "{0} is a broadcast address, for all hosts of a network: give one of this host's own (`ip \
+         address` lists them)"
+    )]
+    Broadcast(IpAddr),
     /// Somebody else has UDP port 4791 of this address.
     #[error(
         "UDP port 4791 of {0} is taken: another program or user, a urxe that does not share it, or \
@@ -240,6 +261,17 @@ impl PortError {
     pub fn check_version(from: IpAddr, to: IpAddr) -> Result<(), Self> {
         let same = from.is_ipv4() == to.is_ipv4();
         if same { Ok(()) } else { Err(Self::OtherVersion { to, from }) }
+    }
+
+    /// Whether `address` can be a port's own, as far as its text tells.
+    pub(crate) fn check_own(address: IpAddr) -> Result<(), Self> {
+        match address {
+            _ if address.is_unspecified() => Err(Self::Unspecified(address)),
+            _ if address.is_multicast() => Err(Self::Multicast(address)),
+            _ if address == IpAddr::V4(Ipv4Addr::BROADCAST) => Err(Self::Broadcast(address)),
+            _ if address.to_canonical() != address => Err(Self::Mapped(address)),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn socket(call: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Self {

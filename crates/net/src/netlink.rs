@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 use socket2::{Domain, Protocol, Socket, Type};
 use urxe_wire::Mac;
 
+use crate::PortError;
+
 #[cfg(test)]
 mod tests;
 
@@ -83,6 +85,16 @@ impl Netlink {
     pub(crate) fn is_local(&self, address: IpAddr) -> io::Result<bool> {
         let answer = self.ask_route(address, (libc::RTA_UNSPEC, Vec::new()))?;
         Ok(answer.get(7) == Some(&libc::RTN_LOCAL))
+    }
+
+    /// Fails where `address` cannot be a port's own: it is of another kind, or an interface's
+    /// broadcast address.
+    pub(crate) fn check_own(&self, address: IpAddr) -> Result<(), PortError> {
+        PortError::check_own(address)?;
+        let answer = self.ask_route(address, (libc::RTA_UNSPEC, Vec::new()));
+        let kind = answer.ok().and_then(|answer| answer.get(7).copied());
+        let broadcast = kind == Some(libc::RTN_BROADCAST);
+        if broadcast { Err(PortError::Broadcast(address)) } else { Ok(()) }
     }
 
     /// Bytes of the largest IP packet that fits the way from `from` to `to`, where a route says so

@@ -101,6 +101,8 @@ impl UdpPort {
     /// Where the address is not ours or taken, the MTU does not fit, or the host refuses.
     pub fn open(config: &UdpConfig) -> Result<Self, PortError> {
         let address = config.address;
+        let netlink = Netlink::open().map_err(PortError::socket("netlink socket", address))?;
+        netlink.check_own(address)?;
         let (main, seat) = if config.shared {
             let (main, seat) = Seat::take(address, config.buffer)?;
             (main, Some(seat))
@@ -108,7 +110,6 @@ impl UdpPort {
             (open(address, ROCE_UDP_PORT, config.buffer)?, None)
         };
         let drops = Drops::new(&main).map_err(PortError::socket("SO_MEMINFO", address))?;
-        let netlink = Netlink::open().map_err(PortError::socket("netlink socket", address))?;
         let interface = interface::of(address)?;
         let (name, link_mtu) = (interface.name, interface.mtu);
         let mtu = path_mtu(&name, link_mtu, config.mtu)?;

@@ -25,8 +25,9 @@ impl RawPort {
     pub fn open(config: &RawConfig) -> Result<Self, PortError> {
         let (address, vlan) = (config.address, config.vlan);
         let fail = |call| PortError::socket(call, address);
-        let interface = &interface_of(config)?;
         let netlink = Netlink::open().map_err(fail("netlink socket"))?;
+        netlink.check_own(address)?;
+        let interface = &interface_of(config)?;
         let link = netlink.link(interface.index).map_err(fail("RTM_GETLINK"))?;
         if !link.is_ethernet() {
             return Err(PortError::NotEthernet(interface.name.clone()));

@@ -105,6 +105,30 @@ fn ipv6_carries_class_hops_and_icrc() {
 }
 
 #[test]
+fn an_address_that_is_no_hosts_own_is_refused_for_what_it_is() {
+    for (address, wanted) in [
+        ("0.0.0.0", "stands for any address"),
+        ("::", "stands for any address"),
+        ("224.0.0.1", "is a multicast group"),
+        ("ff02::1", "is a multicast group"),
+        ("::ffff:127.0.0.1", "give 127.0.0.1"),
+        ("255.255.255.255", "is a broadcast address"),
+        ("127.255.255.255", "is a broadcast address"),
+    ] {
+        let address = address.parse().unwrap();
+        for shared in [false, true] {
+            let udp = UdpPort::open(&UdpConfig { shared, ..UdpConfig::new(address) });
+            let error = udp.unwrap_err().to_string();
+            assert!(error.starts_with(&address.to_string()) && error.contains(wanted), "{error}");
+        }
+        // Before any right is asked for.
+        let raw = crate::raw::RawPort::open(&crate::raw::RawConfig::new(address));
+        let error = raw.unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+}
+
+#[test]
 fn errors_say_what_to_do() {
     let b = loopback(5);
     let port = UdpPort::open(&UdpConfig::new(b)).unwrap();
