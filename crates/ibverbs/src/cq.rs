@@ -179,7 +179,6 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut IbvCq, count: c_int, wcs: *mut 
 pub(crate) extern "C" fn req_notify_cq(cq: *mut IbvCq, solicited_only: c_int) -> c_int {
     code("ibv_req_notify_cq", || {
         let arm = if solicited_only == 0 { Arm::Next } else { Arm::Solicited };
-        // UCX takes it from Mellanox' cards that what waits counts, too, and sleeps without a look.
-        Ok(get::<Cq>(cq.cast())?.own().cq.req_notify_all(arm)?)
+        Ok(get::<Cq>(cq.cast())?.own().cq.req_notify(arm)?)
     })
 }

@@ -148,28 +148,6 @@ fn ud_datagrams_find_their_way_by_address_handle() {
     rig.close();
 }
 
-// Linux drivers/infiniband/hw/mlx5/cq.c, mlx5_ib_arm_cq. UCX arms and sleeps, and does not poll
-// in between.
-#[test]
-fn a_completion_that_came_before_the_cq_was_armed_wakes_the_channel() {
-    let rig = Rig::new();
-    let [one, two] = rig.pair(RC);
-    assert_eq!(post_recv(two, 7, &mut [rig.sge(64, 64)]), 0);
-    let mut to_error = IbvQpAttr { qp_state: 6, ..IbvQpAttr::zero() };
-    // It flushes the receive before it returns.
-    assert_eq!(ibv_modify_qp(two, &raw mut to_error, 1), 0);
-    let ops = read(rig.context).ops;
-    // SAFETY: as the inline function does.
-    assert_eq!(unsafe { ops.req_notify_cq.unwrap()(rig.cq, 0) }, 0);
-    let (mut cq, mut of) = (ptr::null_mut(), ptr::null_mut());
-    assert_eq!(ibv_get_cq_event(rig.channel, &raw mut cq, &raw mut of), 0);
-    ibv_ack_cq_events(cq, 1);
-    assert_eq!(rig.wait(1)[0].wr_id, 7);
-    assert_eq!(ibv_destroy_qp(one), 0);
-    assert_eq!(ibv_destroy_qp(two), 0);
-    rig.close();
-}
-
 #[test]
 fn a_completion_wakes_the_channel_and_is_waited_for_at_the_end() {
     let rig = Rig::new();
