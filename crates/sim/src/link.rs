@@ -96,11 +96,15 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
+    /// What [`Self::slowest`] is at most: on a slower link, whoever waits for it asks so often that
+    /// a run is taken not to come to rest.
+    pub const SLOWEST: Duration = Duration::from_secs(1);
+
     /// The longest that a packet may take, if it arrives.
     #[must_use]
     pub fn slowest(&self) -> Duration {
         let queue = self.rate.map_or(Duration::ZERO, |rate| rate.time_for(self.queue));
-        self.delay + self.jitter + self.hold + queue
+        [self.jitter, self.hold, queue].into_iter().fold(self.delay, Duration::saturating_add)
     }
 }
 

@@ -68,6 +68,8 @@ pub(crate) struct World {
     receives: BTreeMap<Queue, Line>,
     /// Queues whose next work request waits for another one.
     blocked: BTreeSet<(usize, usize)>,
+    /// Steps more that a slow network may take: who waits for it asks again and again meanwhile.
+    patience: u64,
     /// All is at rest and being taken down: nothing is posted any more.
     closing: bool,
 }
@@ -113,6 +115,7 @@ impl World {
 
     pub(crate) fn run_to_rest(&mut self) -> Verdict {
         let most = STEPS_PER_OP * (self.plan.ops.len() as u64 + 30);
+        let most = most.saturating_add(self.patience);
         for _ in 0..most {
             let step = self.fabric.step();
             self.oracle.set_time(self.fabric.now());

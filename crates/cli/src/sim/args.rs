@@ -56,7 +56,8 @@ pub struct SimArgs {
     /// Packets with flipped bits
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     pub corrupt: Share,
-    /// Time that each packet takes
+    /// Time that each packet takes; with --jitter, --hold and what --queue takes at --rate at most
+    /// 1s
     #[arg(long, value_name = "TIME", default_value = "5us", value_parser = units::duration)]
     pub delay: Duration,
     /// More time, random up to this; the order stays
@@ -186,7 +187,14 @@ fn fault(text: &str) -> Result<FaultText, String> {
         None if what == "drop" => FaultKind::Drop,
         None if what == "dup" => FaultKind::Duplicate,
         None if what == "corrupt" => FaultKind::Corrupt,
-        Some(("delay", time)) => FaultKind::Delay(units::duration(time)?),
+        Some(("delay", time)) => {
+            let time = units::duration(time)?;
+            if time > LinkConfig::SLOWEST {
+                let most = LinkConfig::SLOWEST;
+                return Err(format!("`{what}`: a packet can be held back by {most:?} at most"));
+            }
+            FaultKind::Delay(time)
+        }
         _ => return Err(format!("`{what}` is no fault: drop, dup, corrupt or delay=TIME")),
     };
     let mut fault = Fault::all(kind);

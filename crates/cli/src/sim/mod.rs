@@ -5,8 +5,10 @@ mod report;
 mod seeds;
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 pub use args::{FaultText, Shape, SimArgs};
+use urxe_sim::link::LinkConfig;
 
 use crate::dissect::Palette;
 use report::Report;
@@ -20,6 +22,16 @@ pub enum SimError {
     /// `--ecn` without a queue to wait in.
     #[error("--ecn marks packets that wait for a rate; add --rate, such as --rate 1G")]
     Ecn,
+    /// More time than a run has the steps for.
+    #[error(
+        "a packet could take {took:?} (--delay, --jitter, --hold, and --queue at --rate together), \
+         and here it can take {most:?} at most: lower them",
+        most = LinkConfig::SLOWEST
+    )]
+    Slow {
+        /// The longest that a packet may take.
+        took: Duration,
+    },
     /// Seeds end.
     #[error("seeds from {0} on are too many: the last seed is {max}", max = u64::MAX)]
     Seeds(u64),
@@ -50,9 +62,15 @@ pub fn run(args: &SimArgs, palette: &Palette, out: &mut impl Write) -> Result<u6
     if args.first_seed.checked_add(args.seeds).is_none() {
         return Err(SimError::Seeds(args.first_seed));
     }
-    let results = seeds::run_all(args);
+    let took = args.settings().link.slowest();
+    if took > LinkConfig::SLOWEST {
+        return Err(SimError::Slow { took });
+    }
     let mut report = Report::new(args, palette, out);
-    for result in &results {
+    let results =
+        seeds::run_all(args, |result| if args.json { report.seed(result) } else { Ok(()) })?;
+    // Text would stand in the midst of the progress bar.
+    for result in results.iter().filter(|_| !args.json) {
         report.seed(result)?;
     }
     report.sum(&results)

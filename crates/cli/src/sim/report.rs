@@ -116,6 +116,7 @@ impl<'a, W: Write> Report<'a, W> {
             object["pcap"] = json!(file.display().to_string());
         }
         writeln!(self.out, "{object}")?;
+        self.out.flush()?;
         Ok(())
     }
 

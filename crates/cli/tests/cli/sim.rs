@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use nix::sys::signal::Signal::SIGTERM;
+
+use crate::program::{Running, urxe};
+
 fn sim(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_urxe"));
     command.arg("sim").args(args).current_dir(env!("CARGO_TARGET_TMPDIR")).output().unwrap()
@@ -36,6 +40,34 @@ fn jobs_change_nothing() {
     assert_eq!(objects.len(), 7);
     assert_eq!((&objects[3]["seed"], &objects[3]["ok"]), (&3.into(), &true.into()));
     assert_eq!((&objects[6]["seeds"], &objects[6]["failures"]), (&6.into(), &0.into()));
+}
+
+/// Who reads along has each seed once it is done, in order, long before the last.
+#[test]
+fn a_line_is_there_as_soon_as_its_seed_is_done() {
+    let args = ["sim", "--seeds", "1000000000", "--json", "--jobs", "3"];
+    let mut running = Running::start(&mut urxe(&args));
+    for seed in 0..20 {
+        let line: serde_json::Value = serde_json::from_str(&running.line()).unwrap();
+        assert_eq!(line["seed"], seed, "{line}");
+    }
+    running.signal(SIGTERM);
+    assert_eq!(running.end().0, Some(143));
+}
+
+/// Several jobs count past the last seed, and there is none behind it.
+#[test]
+fn the_last_seed_there_is() {
+    let output = sim(&["--seeds", "1", "--first-seed", "18446744073709551614", "--jobs", "3"]);
+    assert_eq!(out(&output).lines().last(), Some("1 seeds, 0 failures"));
+}
+
+/// Meanwhile a queue pair that shares no link with it asks again every millisecond.
+#[test]
+fn the_slowest_network_comes_to_rest() {
+    let slow = ["--topology", "star", "--rate", "8400k", "--loss", "5%"];
+    let output = sim(&[&slow[..], &["--seeds", "1", "--first-seed", "55"]].concat());
+    assert_eq!(out(&output).lines().last(), Some("1 seeds, 0 failures"));
 }
 
 /// rxe retries for ever with `retry_cnt` 7: cut off from its peer it never comes to rest.
@@ -104,6 +136,11 @@ fn options_that_do_not_fit_are_refused_with_what_to_write() {
         (&["--only-ops", "3"], "add --seeds 1"),
         (&["--ecn", "20K"], "add --rate"),
         (&["--delay", "5"], "write a number and a unit, such as 5us"),
+        (&["--delay", "1001ms"], "could take 1.00105s"),
+        (&["--jitter", "1000s"], "it can take 1s at most: lower them"),
+        (&["--hold", "9999999s"], "--delay, --jitter, --hold, and --queue at --rate together"),
+        (&["--rate", "1kbit"], "1s at most"),
+        (&["--fault", "delay=2s"], "held back by 1s at most"),
         (&["--burst", "1%"], "write two or three shares"),
         (&["--mtu", "1500"], "256, 512, 1024, 2048 or 4096"),
         (&["--profile", "mlx4"], "strict, rxe or connectx"),

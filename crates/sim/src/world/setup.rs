@@ -85,6 +85,7 @@ impl World {
             sends: BTreeMap::new(),
             receives: BTreeMap::new(),
             blocked: BTreeSet::new(),
+            patience: u64::try_from(settings.link.slowest().as_micros()).unwrap_or(u64::MAX),
             closing: false,
             plan,
         };
