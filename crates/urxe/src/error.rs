@@ -108,6 +108,17 @@ pub enum Error {
         /// The device's.
         own: IpAddr,
     },
+    /// A QP leaves a multicast group that it is not in.
+    #[error(
+        "QP {qpn:#x} is not in the group {group}, and cannot leave it; it has left, or never \
+             joined"
+    )]
+    NotInGroup {
+        /// The QP's number.
+        qpn: u32,
+        /// The group.
+        group: IpAddr,
+    },
     /// A port to bind is another's.
     #[error("port {port} is bound already, or none is free; choose another")]
     PortTaken {

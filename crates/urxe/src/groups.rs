@@ -44,3 +44,6 @@ impl Device {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -251,7 +251,7 @@ impl Qp {
     /// ```
     ///
     /// # Errors
-    /// Where the QP is not in RESET.
+    /// Where the QP is neither in RESET nor in INIT, where it stays.
     pub fn init(&self) -> Result<(), Error> {
         let attr = QpAttr { qp_state: QpState::Init, ..self.attr };
         let needs = urxe_engine::attr::Needs::of(self.query()?.kind, QpState::Reset, QpState::Init);
@@ -445,6 +445,9 @@ impl Qp {
     pub fn detach_mcast(&self, group: IpAddr) -> Result<(), Error> {
         let device = self.live()?;
         let groups = &mut *self.groups.lock();
+        if !groups.contains(&group) {
+            return Err(Error::NotInGroup { qpn: self.id.value(), group });
+        }
         device.leave(self.id, group)?;
         groups.remove(&group);
         Ok(())
