@@ -240,7 +240,11 @@ pub(super) fn raw_rights(config: &Config) -> Check {
 pub(super) fn raw_rights_of(has: bool, port: &PortKind) -> Check {
     const WHAT: &str = "CAP_NET_RAW";
     match (has, port) {
-        (true, _) => Check::ok(WHAT, "held: --port raw:INTERFACE can be used"),
+        (true, PortKind::Udp) => Check::ok(WHAT, "held: --port raw:INTERFACE can be used"),
+        (true, PortKind::Raw(_)) => Check::ok(
+            WHAT,
+            "held: --port raw:INTERFACE can be used; with udp ports of this host it cannot talk",
+        ),
         (false, PortKind::Udp) => Check::ok(WHAT, "not held; only --port raw:INTERFACE needs it"),
         (false, PortKind::Raw(name)) => {
             Check::problem(WHAT, "not held", PortError::NoRights(name.clone()).to_string())
