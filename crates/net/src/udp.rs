@@ -25,6 +25,7 @@ mod drops;
 pub(crate) mod interface;
 mod message;
 mod near;
+pub(crate) mod owner;
 mod send;
 mod socket;
 
@@ -104,10 +105,10 @@ impl UdpPort {
         let netlink = Netlink::open().map_err(PortError::socket("netlink socket", address))?;
         netlink.check_own(address)?;
         let (main, seat) = if config.shared {
-            let (main, seat) = Seat::take(address, config.buffer)?;
+            let (main, seat) = Seat::take(address, config.buffer).map_err(owner::named)?;
             (main, Some(seat))
         } else {
-            (open(address, ROCE_UDP_PORT, config.buffer)?, None)
+            (open(address, ROCE_UDP_PORT, config.buffer).map_err(owner::named)?, None)
         };
         let drops = Drops::new(&main).map_err(PortError::socket("SO_MEMINFO", address))?;
         let interface = interface::of(address)?;

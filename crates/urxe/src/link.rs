@@ -73,7 +73,8 @@ fn udp(config: &Config) -> Result<UdpPort, Error> {
         let udp = UdpConfig { address, mtu, gso, buffer, shared };
         match UdpPort::open(&udp) {
             Ok(port) => return Ok(port),
-            Err(PortError::Taken(_)) if config.address == Address::Loopback => {}
+            Err(PortError::Taken(_) | PortError::OtherUser { .. })
+                if config.address == Address::Loopback => {}
             Err(e) => return Err(e.into()),
         }
     }

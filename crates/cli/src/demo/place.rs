@@ -63,7 +63,11 @@ impl Places {
             let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, *next));
             let config = Config { address: Address::Of(address), ..config.clone() };
             match Context::open(&config) {
-                Err(Error::Port(PortError::Taken(_))) if *next < u8::MAX => *next += 1,
+                Err(Error::Port(PortError::Taken(_) | PortError::OtherUser { .. }))
+                    if *next < u8::MAX =>
+                {
+                    *next += 1;
+                }
                 ended => {
                     *next = next.saturating_add(1);
                     return ended;

@@ -10,7 +10,7 @@ use super::neighbour::Ways;
 use super::{Kernel, RawConfig, RawPort, filter, interface_of, socket};
 use crate::netlink::Netlink;
 use crate::sys::{Epoll, Timer};
-use crate::udp::path_mtu;
+use crate::udp::{owner, path_mtu};
 use crate::{PortCaps, PortError, PortStats};
 
 /// The loopback interface is the first of every network namespace.
@@ -33,7 +33,7 @@ impl RawPort {
             return Err(PortError::NotEthernet(interface.name.clone()));
         }
         let sender = socket::sender(interface, config.buffer)?;
-        let holder = socket::holder(interface)?;
+        let holder = socket::holder(interface).map_err(owner::named)?;
         let mtu = path_mtu(&interface.name, link.mtu, config.mtu)?;
         let mut receivers = Vec::new();
         let ends = [(interface.index, vlan), (LOOPBACK, None)];
