@@ -94,6 +94,7 @@ struct Game<'a> {
     /// Where a datagram's payload starts.
     skip: usize,
     dest: Option<UdDest>,
+    mtu: Mtu,
 }
 
 /// Plays, and tells how fast it was.
@@ -166,6 +167,9 @@ impl<'a> Game<'a> {
         let mr = pd.register(size + skip, Access::LOCAL_WRITE)?;
         let channel = args.events.then(|| context.create_comp_channel()).transpose()?;
         let depth = args.rx_depth.saturating_add(1);
+        // As the stock tools set it; --mtu sets another path MTU.
+        let mtu = if args.common.mtu.is_some() { port.active_mtu } else { Mtu::B1024 };
+        let mtu = mtu.min(port.active_mtu);
         let cq = match &channel {
             Some(channel) => context.create_cq_on(depth, channel)?,
             None => context.create_cq(depth)?,
@@ -182,10 +186,8 @@ impl<'a> Game<'a> {
             .cq(&cq)
             .caps(caps)
             .attr(|attr| {
-                // As the stock tools set them; --mtu sets another path MTU.
-                attr.path_mtu =
-                    if args.common.mtu.is_some() { port.active_mtu } else { Mtu::B1024 };
-                attr.path_mtu = attr.path_mtu.min(port.active_mtu);
+                // As the stock tools set them.
+                attr.path_mtu = mtu;
                 attr.timeout = AckTimeout::new(14).unwrap_or_default();
                 attr.min_rnr_timer = RnrTimer::new(12).unwrap_or_default();
                 (attr.max_rd_atomic, attr.max_dest_rd_atomic) = (1, 1);
@@ -198,7 +200,7 @@ impl<'a> Game<'a> {
             // Receives may be posted from INIT on.
             qp.init()?;
         }
-        Ok(Self { args, qp, cq, channel, mr, size, skip, dest: None })
+        Ok(Self { args, qp, cq, channel, mr, size, skip, dest: None, mtu })
     }
 
     /// Makes the QP ready for its peer.
@@ -238,11 +240,15 @@ impl<'a> Game<'a> {
             pending |= SEND;
         }
         while sent < iters || received < iters {
-            let Some(done) = self.next()? else {
+            let first = sent == 0 && received == 0;
+            let next = self.next().map_err(|why| if first { self.hinted(why) } else { why })?;
+            let Some(done) = next else {
                 return Err(Ended::after(format!("{received} of {iters} exchanges")));
             };
             if done.status != WcStatus::Success {
-                return Err(done.explain().into());
+                let refused = matches!(done.status, WcStatus::RemInvReqErr | WcStatus::WrFlushErr);
+                let hint = if first && refused { self.compare_mtu() } else { String::new() };
+                return Err((done.explain() + &hint).into());
             }
             if done.opcode == WcOpcode::Recv {
                 received += 1;
@@ -272,6 +278,23 @@ impl<'a> Game<'a> {
             mbit_per_second: bits / seconds / 1e6,
             micros_per_iter: seconds * 1e6 / f64::from(iters.max(1)),
         })
+    }
+
+    /// A wait for the first message that came to nothing, as its packets were of another size.
+    fn hinted(&self, why: Failure) -> Failure {
+        match why.downcast_ref::<urxe::Error>() {
+            Some(urxe::Error::TimedOut { counters, .. })
+                if counters.contains("drop_broken_message") =>
+            {
+                format!("{why}{}", self.compare_mtu()).into()
+            }
+            _ => why,
+        }
+    }
+
+    /// What to look at first where packets arrive and the first message does not.
+    fn compare_mtu(&self) -> String {
+        format!("; is --mtu the same at both ends? the path MTU is {} here", self.mtu.bytes())
     }
 
     /// The next completion, polled for or slept for; `None` once a signal has come.

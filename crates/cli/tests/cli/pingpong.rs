@@ -276,6 +276,27 @@ fn a_peer_that_does_not_play() {
     assert!(line.contains("no completion within 1 s; counters: tx_packets 1"), "{line}");
 }
 
+/// Neither side can know the other's path MTU, but both can say what to compare.
+#[test]
+fn path_mtus_that_differ() {
+    for (its, ours) in [("512", "2048"), ("2048", "512")] {
+        let server = Server::start(&["rc", "--mtu", its]);
+        let mut client = urxe(&["pingpong", "rc", "127.0.0.1", "--tcp-port", &server.port]);
+        let client = client.args(["--json", "--mtu", ours]).output().unwrap();
+        for (output, mtu) in [(server.end(), its), (client, ours)] {
+            assert_eq!(output.status.code(), Some(2));
+            let said = err(&output);
+            let wanted = format!("is --mtu the same at both ends? the path MTU is {mtu} here");
+            assert!(said.contains(&wanted), "{said}");
+        }
+    }
+    let server = Server::start(&["uc", "--mtu", "512", "--timeout", "1"]);
+    let mut client = urxe(&["pingpong", "uc", "127.0.0.1", "--tcp-port", &server.port]);
+    client.args(["--mtu", "2048", "--timeout", "1"]).output().unwrap();
+    let said = err(&server.end());
+    assert!(said.contains("is --mtu the same at both ends? the path MTU is 512 here"), "{said}");
+}
+
 #[test]
 fn what_cannot_be_played() {
     let line = refused(&["pingpong", "ud", "--size", "5000", "--mtu", "1024"]);
