@@ -99,7 +99,8 @@ impl Common {
     /// # Errors
     /// Where a value cannot be read; the error says what is wanted.
     pub fn config(&self) -> Result<Config, Error> {
-        self.over(Config::from_env()?)
+        let variable = |name: &str| format!("URXE_{}", name.to_uppercase());
+        self.over(Config::from_env().map_err(|why| as_written(why, variable))?)
     }
 
     /// As [`Self::config`]; variables that cannot be read are left out.
@@ -119,7 +120,8 @@ impl Common {
     /// What the flags make of a configuration.
     fn over(&self, mut config: Config) -> Result<Config, Error> {
         for (name, value) in self.given() {
-            config.set(name, &value)?;
+            let flag = |_: &str| format!("--{}", name.replace('_', "-"));
+            config.set(name, &value).map_err(|why| as_written(why, flag))?;
         }
         if config.trace {
             let stderr = io::stderr();
@@ -157,5 +159,15 @@ impl Common {
             ("trace", self.trace.then(|| "on".to_owned())),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// Names what is wrong as the user wrote it: a variable, or a flag.
+fn as_written(why: Error, written: impl FnOnce(&str) -> String) -> Error {
+    match why {
+        Error::Setting { name, value, problem } => {
+            Error::Setting { name: written(&name), value, problem }
+        }
+        other => other,
     }
 }

@@ -41,8 +41,13 @@ fn variables_are_settings_and_flags_win() {
     let all = objects(&command.output().unwrap());
     assert_eq!((&all[0]["path_mtu"], &all[0]["profile"]), (&256.into(), &"rxe".into()));
     let output = urxe(&["devinfo"]).env("URXE_MTU", "300").output().unwrap();
-    let wanted = "error: MTU=300: wanted 256, 512, 1024, 2048 or 4096";
+    let wanted = "error: URXE_MTU=300: wanted 256, 512, 1024, 2048 or 4096";
     assert_eq!(one_line(&output, "URXE_MTU"), wanted);
+    let output = run(&["devinfo", "--mtu", "300"]);
+    let wanted = "error: --mtu=300: wanted 256, 512, 1024, 2048 or 4096";
+    assert_eq!(one_line(&output, "--mtu"), wanted);
+    let line = one_line(&run(&["devinfo", "--udp6-checksum", "so"]), "--udp6-checksum");
+    assert!(line.starts_with("error: --udp6-checksum=so: wanted on or off"), "{line}");
 }
 
 #[test]
