@@ -66,6 +66,10 @@ impl Default for Options {
     }
 }
 
+/// A time farther from 0 is as good as none: between two of less there is one that can be told, with
+/// some to spare. From 1970 that is until 2116.
+const FARTHEST: u64 = (1 << 62) - (1 << 40);
+
 /// A frame of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
@@ -142,7 +146,9 @@ impl Lint {
     /// Judges the next frame. Gives what is certain now; it may be about an earlier frame.
     pub fn frame(&mut self, frame: &Frame<'_>) -> Vec<Finding> {
         self.totals.frames += 1;
-        self.last_time = self.last_time.max(frame.time);
+        let time = frame.time.filter(|time| time.unsigned_abs() <= FARTHEST);
+        let frame = &Frame { time, ..*frame };
+        self.last_time = self.last_time.max(time);
         let mut scratch = std::mem::take(&mut self.scratch);
         match read::read(frame, &mut scratch) {
             Read::Other => self.totals.others += 1,

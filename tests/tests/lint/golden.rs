@@ -5,7 +5,7 @@ use std::path::Path;
 
 use urxe_cli::capture::Capture;
 use urxe_cli::lint::{Summary, View, lint};
-use urxe_lint::{Options, Profile, Rule};
+use urxe_lint::{Frame, Lint, Options, Profile, Rule};
 
 pub(crate) fn judged(file: &[u8], options: Options) -> (String, Summary) {
     let mut capture = Capture::new("test", file).unwrap();
@@ -44,4 +44,31 @@ fn rxe_breaks_no_rule() {
         assert!(lost || summary.totals.counts.is_empty(), "{name}: {text}");
     }
     assert_eq!(files, 19);
+}
+
+/// What a file says of its times may be anything: no difference is taken that there is not.
+#[test]
+fn times_as_far_apart_as_can_be_are_no_times() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("captures");
+    for name in ["rc_pingpong", "rnr_nak", "loss_send", "read_resume"] {
+        let file = fs::read(folder.join(name).with_extension("pcap")).unwrap();
+        for extremes in [[i64::MIN, i64::MAX], [i64::MAX, i64::MIN], [0, i64::MIN]] {
+            let mut capture = Capture::new("test", &*file).unwrap();
+            let mut judge = Lint::new(Options::default());
+            let mut number = 0;
+            while let Some(frame) = capture.next_frame().unwrap() {
+                number += 1;
+                let found = judge.frame(&Frame {
+                    number,
+                    time: Some(extremes[usize::from(number % 2 == 0u64)]),
+                    link: frame.link_type().unwrap(),
+                    bytes: frame.bytes,
+                    original_len: frame.original_len,
+                });
+                let timed = [Rule::ResendEarly, Rule::RnrEarly, Rule::Unanswered];
+                assert!(!found.iter().any(|f| timed.contains(&f.rule)), "{name}: {found:?}");
+            }
+            judge.finish();
+        }
+    }
 }
