@@ -52,7 +52,7 @@ fn times_as_far_apart_as_can_be_are_no_times() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("captures");
     for name in ["rc_pingpong", "rnr_nak", "loss_send", "read_resume"] {
         let file = fs::read(folder.join(name).with_extension("pcap")).unwrap();
-        for extremes in [[i64::MIN, i64::MAX], [i64::MAX, i64::MIN], [0, i64::MIN]] {
+        for extremes in [[i64::MIN, i64::MAX], [i64::MAX, i64::MIN]] {
             let mut capture = Capture::new("test", &*file).unwrap();
             let mut judge = Lint::new(Options::default());
             let mut number = 0;
