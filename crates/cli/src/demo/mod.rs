@@ -85,7 +85,11 @@ pub(crate) fn run(
     let mut config = args.common.config()?;
     let mut places = Places::of(&mut config)?;
     let calm = open(&config, &mut places, &recorder)?;
-    config.set("FAULTS", "tx.loss=5%")?;
+    // A loss that was asked for stays, as a fault is given once.
+    let names = config.faults.split(',').map(|fault| fault.split('=').next().unwrap_or(fault));
+    if !names.map(str::trim).any(|name| matches!(name, "loss" | "tx.loss")) {
+        config.set("FAULTS", "tx.loss=5%")?;
+    }
     let rough = open(&config, &mut places, &recorder)?;
     if !args.common.json {
         intro(out, palette, &calm)?;
