@@ -66,8 +66,8 @@ impl Default for Options {
     }
 }
 
-/// A time farther from 0 is as good as none: between two of less there is one that can be told, with
-/// some to spare. From 1970 that is until 2116.
+/// A time farther from 0 is as good as none: between two of less there is one that can be told,
+/// with some to spare. From 1970 that is until 2116.
 const FARTHEST: u64 = (1 << 62) - (1 << 40);
 
 /// A frame of a capture.
