@@ -221,6 +221,16 @@ impl Nic {
         }
     }
 
+    /// Lets a QP that is about to be destroyed send what it owes, whoever has its turn just now:
+    /// that one may come too late.
+    pub fn last_turn(&self, id: Qpn, now: Time, out: &mut impl Transmit) {
+        let Some(qp) = self.find_qp(id) else { return };
+        let mut cx = Cx { nic: self, qp: &qp, now, out };
+        if let Some(mut inner) = qp.lock() {
+            let _ = inner.run(&mut cx, QUANTUM);
+        }
+    }
+
     /// The packets that a sink gathered have left, or never will: the QPs it holds may send again.
     pub fn release(&self, held: &mut Held) {
         held.let_go(&self.line);

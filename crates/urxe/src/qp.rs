@@ -507,8 +507,10 @@ impl Batch<'_, '_> {
 impl Drop for Qp {
     fn drop(&mut self) {
         let Ok(device) = self.pd.inner.device.live() else { return };
-        // The ACK of the last message, say, for which its sender waits.
+        // The ACK of the last message, say, for which its sender waits; or a NAK, which a thread
+        // that has just taken the packet in is about to send.
         device.go_on();
+        device.with_sink(|sink| device.nic.last_turn(self.id, device.now(), sink));
         for group in std::mem::take(&mut *self.groups.lock()) {
             if let Err(error) = device.leave(self.id, group) {
                 tracing::error!(%error, "a QP could not leave a group");
