@@ -14,10 +14,6 @@ mod rx;
 pub(crate) use rx::{Arrival, Segment};
 pub use rx::{Record, RxBatch, RxPacket};
 
-/// What ACKs are among the opcodes of a transport, and responses with data.
-const ACKNOWLEDGE: u8 = 0x11;
-const DATA: [u8; 5] = [0x0d, 0x0e, 0x0f, 0x10, 0x12];
-
 /// Where a packet goes or came from, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
@@ -230,28 +226,6 @@ impl TxBatch {
             }
         }
         n
-    }
-
-    /// Puts ACKs behind the requests, which a peer waits for more. Where there are responses with
-    /// data all stays in order, as it does among ACKs and among requests.
-    pub fn acks_last(&mut self) {
-        let Self { bytes, packets, .. } = self;
-        let kind =
-            |packet: &TxPacket| bytes.get(packet.range.start).map_or(0, |opcode| opcode & 31);
-        let is_ack = |packet: &TxPacket| kind(packet) == ACKNOWLEDGE;
-        let Some(first) = packets.iter().position(is_ack) else { return };
-        if packets.range(first..).all(is_ack) || packets.iter().any(|p| DATA.contains(&kind(p))) {
-            return;
-        }
-        let mut at = first;
-        for _ in first..packets.len() {
-            if is_ack(&packets[at]) {
-                let ack = packets.remove(at);
-                packets.extend(ack);
-            } else {
-                at += 1;
-            }
-        }
     }
 
     /// The packet added last, BTH to ICRC, whose ICRC is still zeros; empty where there is none.

@@ -194,7 +194,6 @@ impl<'a> Sink<'a> {
             return false;
         };
         if !load.batch.is_empty() {
-            load.batch.acks_last();
             if device.tx.is_blocked() || device.hand_over(&mut load.batch).is_err() {
                 self.open = false;
             }

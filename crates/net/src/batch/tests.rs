@@ -104,34 +104,3 @@ fn in_a_run_both_the_place_and_0_are_expected_identifications() {
         }
     }
 }
-
-/// A peer waits for requests more than for ACKs, whose place among each other stays.
-#[test]
-fn acks_go_behind_requests_but_not_past_data() {
-    let flow = flow(1);
-    let order = |opcodes: &[u8]| {
-        let mut batch = TxBatch::new(8, 64);
-        for (n, opcode) in (0u8..).zip(opcodes) {
-            batch.push(flow, &[*opcode, n], |_| {}, 0);
-        }
-        batch.acks_last();
-        batch.packets.iter().map(|p| batch.bytes(p.range.clone())[1]).collect::<Vec<_>>()
-    };
-    assert_eq!(order(&[0x11, 0x04, 0x11, 0x0a, 0x11]), [1, 3, 0, 2, 4]);
-    assert_eq!(order(&[0x04, 0x11, 0x11]), [0, 1, 2]);
-    assert_eq!(order(&[0xb1, 0xa4]), [1, 0], "XRC's");
-    for response in [0x0d, 0x0e, 0x0f, 0x10, 0x12] {
-        assert_eq!(order(&[0x11, response, 0x04]), [0, 1, 2], "{response:#x}");
-    }
-}
-
-/// Packets that were moved do not lie behind each other any more.
-#[test]
-fn a_run_ends_where_the_bytes_do() {
-    let mut batch = TxBatch::new(8, 64);
-    for opcode in [0x04, 0x11, 0x04] {
-        batch.push(flow(1), &[opcode; 12], |_| {}, 0);
-    }
-    batch.acks_last();
-    assert_eq!(batch.run(0, 8, 1000), 1);
-}

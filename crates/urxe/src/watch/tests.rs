@@ -122,18 +122,21 @@ fn two_threads_wait_for_events_of_one_device() {
     });
 }
 
-/// The program finds a completion and goes on; its answer leaves before the ACK.
+/// The program finds a completion and goes on; the ACK leaves with its answer, and in front: the
+/// peer's send ends before that answer is there, as with every NIC. perftest's latency tests with
+/// events take the completions in no other order.
 #[test]
 fn an_ack_waits_for_the_program_that_found_a_completion() {
     let (a, b) = Side::pair();
     b.alone();
+    a.receive();
     b.receive();
     a.send(1);
     Side::until("nothing arrived", || b.cq.poll_one().unwrap().is_some());
     assert_eq!(b.sent(), 0, "the ACK waits");
     b.send(2);
     assert_eq!(b.sent(), 2, "the request and the ACK");
-    assert_eq!(a.cq.wait_one().unwrap().wr_id, 1);
+    assert_eq!([(); 2].map(|()| a.cq.wait_one().unwrap().wr_id), [1, 0]);
 }
 
 /// It polls no more: the background thread sees to it.
