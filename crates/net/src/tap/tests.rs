@@ -188,7 +188,7 @@ fn the_last_packet_is_written_while_the_port_is_idle() {
 #[test]
 fn what_two_threads_get_is_written_in_the_order_in_which_it_came() {
     let (tap, free) = (OnceLock::new(), AtomicBool::new(true));
-    let looks = Arc::new(Looks { port: udp(loopback(63)), tap, free });
+    let looks = Arc::new(Looks { port: udp(loopback(69)), tap, free });
     let tapped = Tap::new(Arc::clone(&looks), Buffer::default(), Clock::default().read()).unwrap();
     looks.tap.set(tapped.handle()).unwrap();
     assert_eq!(tapped.recv(&mut RxBatch::new(4)).unwrap(), 0);
@@ -251,7 +251,7 @@ fn a_full_disk_costs_the_file_and_not_the_traffic() {
 
 #[test]
 fn a_tap_above_a_bad_link_sees_what_was_sent_and_one_below_what_left() {
-    let (a, b) = (loopback(60), loopback(61));
+    let (a, b) = (loopback(60), loopback(68));
     let (above, below, clock) = (Buffer::default(), Buffer::default(), Clock::default());
     let inner = Tap::new(udp(a), below.clone(), clock.read()).unwrap();
     let faults = "tx.loss=30%,tx.delay=1ms,seed=5".parse().unwrap();

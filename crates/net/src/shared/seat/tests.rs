@@ -6,10 +6,10 @@ use super::*;
 use crate::shared::message::REQUEST;
 use crate::shared::pass;
 
-/// Addresses of these tests; `shared`'s others have those before.
+/// Addresses of these tests, not those of ports that are not shared; `shared`'s others are before.
 fn address(last: u8) -> IpAddr {
     let [.., c, d] = std::process::id().to_be_bytes();
-    IpAddr::V4(Ipv4Addr::new(127, c.clamp(1, 254), d.clamp(1, 254), last))
+    IpAddr::V4(Ipv4Addr::new(127, c.clamp(1, 254), d.clamp(1, 254), 128 + last))
 }
 
 /// Longer than anything takes that is going to happen, on any machine.
@@ -111,37 +111,6 @@ fn a_broker_that_dies_while_it_is_joined_is_followed_by_another() {
     seat.told.store(false, Ordering::Relaxed);
     seat.mixed();
     assert_eq!(hear(&connection), Some(Request::Mixed));
-}
-
-#[test]
-fn that_runs_are_mixed_is_told_again_where_it_was_not_heard() {
-    let (seat, epoll, listener) = orphan(51);
-    eventually("the end of the broker", || {
-        seat.mixed();
-        // Once the connection is closed, nothing can be said.
-        let said = talk::say(&seat.line.lock().connection, Request::Who);
-        said.is_err().then_some(())
-    });
-    seat.told.store(false, Ordering::Relaxed);
-    seat.mixed();
-    assert!(!seat.told.load(Ordering::Relaxed), "nobody has heard it");
-    let slot = seat.slot;
-    let player = thread::spawn(move || {
-        let connection = accept(&listener);
-        assert_eq!(hear(&connection), Some(Request::Claim(slot)));
-        say(&connection, Answer::Slot(slot, 0));
-        assert_eq!(hear(&connection), Some(Request::Serve(5)));
-        say(&connection, Answer::Done);
-        connection
-    });
-    seat.told.store(true, Ordering::Relaxed);
-    eventually("a broker", || {
-        seat.attend(&epoll, |_, _| true);
-        (seat.line.lock().state == State::Open).then_some(())
-    });
-    let connection = player.join().unwrap();
-    seat.mixed();
-    assert_eq!(hear(&connection), Some(Request::Mixed), "this broker is another");
 }
 
 #[test]
