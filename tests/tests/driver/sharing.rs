@@ -241,7 +241,9 @@ fn users_share_an_address_with_themselves_alone() {
     let mut peers: Vec<_> = (0..3).map(|_| Peer::greet(start(65_534)).unwrap()).collect();
     everyone_to_everyone(&mut peers, "239.70.0.5");
     let why = Peer::greet(start(65_533)).unwrap_err();
-    assert!(why.contains("is taken") && why.contains("program or user"), "{why}");
+    // Whose it is, if the kernel's table of sockets, which is no snapshot, shows it.
+    let general = why.contains("is taken") && why.contains("program or user");
+    assert!(why.contains("shared by the processes of user 65534") || general, "{why}");
     std::fs::remove_file(copy).unwrap();
 }
 
