@@ -30,8 +30,8 @@ impl Device {
     }
 
     /// As [`Self::progress`], but what arrives is not answered yet: a program that finds a
-    /// completion goes on with it first, and its own request leaves before the ACK. Whoever comes
-    /// next answers, poller, poster, or the background thread.
+    /// completion goes on with it first, and the ACK leaves in one call with its next request.
+    /// Whoever comes next answers, poller, poster, or the background thread.
     pub(crate) fn look(&self) -> bool {
         self.unblock();
         self.go_on();

@@ -126,6 +126,19 @@ impl Watch {
     }
 }
 
+#[cfg(test)]
+impl Device {
+    /// Ends the background thread, so that only calls make progress, and what would wake it shows.
+    pub(crate) fn end_thread(&self) {
+        self.stop.store(true, SeqCst);
+        self.watch.ring_background();
+        let thread = self.thread.lock().take();
+        thread.unwrap().join().unwrap();
+        self.watch.give_back();
+        self.watch.was_rung();
+    }
+}
+
 /// What the background thread remembers from round to round.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {

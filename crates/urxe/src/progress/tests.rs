@@ -6,11 +6,7 @@ use crate::{Config, Context, QpKind, SendOp};
 /// A device whose background thread has ended: what would wake it can be seen.
 fn without_thread(context: &Context) -> &Device {
     let device = context.device.live().unwrap();
-    device.stop.store(true, SeqCst);
-    device.watch.ring_background();
-    let thread = device.thread.lock().take();
-    thread.unwrap().join().unwrap();
-    device.watch.was_rung();
+    device.end_thread();
     device
 }
 

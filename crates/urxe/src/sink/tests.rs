@@ -81,14 +81,10 @@ impl Side {
         self.context.device.live().unwrap()
     }
 
-    /// The background thread ends, so that only calls make progress.
+    /// Its device, without the background thread.
     fn alone(&self) -> &Device {
         let device = self.device();
-        device.stop.store(true, SeqCst);
-        device.watch.ring_background();
-        let thread = device.thread.lock().take();
-        thread.unwrap().join().unwrap();
-        device.watch.was_rung();
+        device.end_thread();
         device
     }
 
